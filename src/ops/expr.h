@@ -1,0 +1,79 @@
+// Sugar for definitions: expressions with operators that fold constants, tensors that are indexed by a call.
+//   d.compute(d.out(), [&](const Indices &i) { return max(x(i), 0.0); });
+#pragma once
+#include <vector>
+
+#include "ir/build.h"
+
+namespace mlc {
+
+// A scalar or index expression. Integer constants are folded and x + 0, x * 1, x * 0, x // 1, x % 1 are simplified for
+// INDEX arithmetic only (both sides built from indices and dimensions); floats are left as they are.
+class X {
+ public:
+  X() = default;
+  X(Build &b, const Expr *e) : b(&b), e(e) {}
+  Build *b = nullptr;
+  const Expr *e = nullptr;
+  explicit operator bool() const { return e != nullptr; }
+};
+using Dims = std::vector<X>;
+using Indices = std::vector<X>;
+
+X operator+(X a, X b);
+X operator-(X a, X b);
+X operator*(X a, X b);
+X operator/(X a, X b);      // the type's division
+X floordiv(X a, X b);
+X operator%(X a, X b);
+X operator-(X a);
+X operator!(X a);
+X operator<(X a, X b);
+X operator<=(X a, X b);
+X operator>(X a, X b);
+X operator>=(X a, X b);
+X operator==(X a, X b);     // an expression, not a comparison of nodes
+X operator!=(X a, X b);
+X operator&&(X a, X b);
+X operator||(X a, X b);
+// The same with an integer literal on one side: i + 1, n * 2.
+X operator+(X a, int64_t b);
+X operator-(X a, int64_t b);
+X operator*(X a, int64_t b);
+X floordiv(X a, int64_t b);
+X operator%(X a, int64_t b);
+X operator<(X a, int64_t b);
+X operator<=(X a, int64_t b);
+X operator>(X a, int64_t b);
+X operator>=(X a, int64_t b);
+X operator==(X a, int64_t b);
+X operator!=(X a, int64_t b);
+X ceildiv(X a, X b);
+
+X max(X a, X b);
+X min(X a, X b);
+X where(X c, X a, X b);
+X cast(DType t, X a);                           // t(a)
+X call(std::string_view f, std::vector<X> args);  // exp(x) ...
+X lit(Build &b, int64_t v);                     // an integer literal
+X lit(Build &b, double v, DType t);             // a float literal of that type (fewest digits)
+X zero(Build &b, DType t);                      // 0, 0.0 or false
+X one(Build &b, DType t);
+
+bool is_const(X a, int64_t *v);  // an integer literal
+bool provably_equal(X a, X b);   // by the rules of arith/
+
+// A buffer or a literal that can be indexed.
+class Tensor {
+ public:
+  X operator()(const Indices &i) const;  // load; a scalar literal gives itself
+  DType elem() const { return type->elem; }
+  size_t rank() const { return dims.size(); }
+  Build *b = nullptr;
+  Sym buffer;                  // Sym{}: a literal
+  const Expr *literal = nullptr;
+  const Type *type = nullptr;
+  Dims dims;
+};
+
+}  // namespace mlc
