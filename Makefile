@@ -1,0 +1,51 @@
+# A front for CMake: everything is built into build/, the tools are build/bin/mlc-*.
+#
+#   make              the tools                       make demo         a trained network through the whole pipe
+#   make test         quick tests (under 2 minutes)   make check        everything that CI runs
+#   make update       bless the outputs of the tests  make bench        throughput of reading and printing
+#   make install PREFIX=/usr/local                    make clean
+#   make deps         what is missing, with apt and pip (the other targets call it)
+
+BUILD  := build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+build   = cmake --build $(BUILD) --parallel $(JOBS) --target
+
+all: configure
+	@$(build) all
+
+deps:
+	@tools/deps test
+
+build-deps:
+	@tools/deps build
+
+configure: build-deps
+	@[ -e $(BUILD)/cmake_install.cmake ] || cmake -S . -B $(BUILD)
+
+test: deps configure
+	@$(build) all unit_tests
+	@test/check --quick
+
+check: deps configure
+	@$(build) all unit_tests
+	@test/check
+
+demo: all
+	@test/demo/run.sh
+
+update: deps all
+	@test/run --update
+	@test/examples --update
+
+bench: configure
+	@$(build) all text_bench
+	@test/bench/text.sh
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all deps build-deps configure test check demo update bench install clean
