@@ -3,8 +3,8 @@
 
     DIR/KIND/NAME/model.onnx, tolerance ("RTOL ATOL"), test_data_set_N/input_M.pb, output_M.pb
 
-The cases of kind node and simple are Python in the package; pytorch-converted, pytorch-operator and light are data in it.
-DIR is complete once DIR/version is there; then nothing is done.
+The cases of kind node and simple are Python in the package; the pytorch kinds are data in it; of the networks of kind
+light it holds models and outputs. DIR is complete once DIR/version is there; then nothing is done.
 """
 import pathlib
 import random
@@ -17,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.backend.test.case.model import collect_testcases
 from onnx.backend.test.loader import DATA_DIR, load_model_tests
 
-READY_MADE = ("pytorch-converted", "pytorch-operator", "light")
+READY_MADE = ("pytorch-converted", "pytorch-operator")
 PACK = {"sequence_type": numpy_helper.from_list, "optional_type": numpy_helper.from_optional,
         "map_type": numpy_helper.from_dict}
 
@@ -42,6 +42,23 @@ def write(case, folder):
     (folder / "tolerance").write_text(f"{case.rtol} {case.atol}\n")
 
 
+def write_light(case, model_file, folder):
+    """The input of these networks is x[i] = i / number of elements, as in the package's own runner."""
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    model = onnx.load(model_file)
+    weights = {w.name for w in model.graph.initializer}
+    for i, info in enumerate(v for v in model.graph.input if v.name not in weights):
+        shape = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
+        size = np.prod(shape)
+        value = numpy_helper.from_array((np.arange(size) / size).astype(np.float32).reshape(shape), info.name)
+        (data / f"input_{i}.pb").write_bytes(value.SerializeToString(deterministic=True))
+    shutil.copy(model_file, folder / "model.onnx")
+    for output in model_file.parent.glob(f"{model_file.stem}_output_*.pb"):
+        shutil.copy(output, data / output.name.removeprefix(model_file.stem + "_"))
+    (folder / "tolerance").write_text(f"{case.rtol} {case.atol}\n")
+
+
 def main(out):
     if (out / "version").exists() and (out / "version").read_text() == onnx.__version__ + "\n":
         return
@@ -49,9 +66,13 @@ def main(out):
     random.seed(0)
     np.random.seed(0)
     with np.errstate(all="ignore"):
-        cases = [*load_model_tests(kind="node"), *(c for c in collect_testcases() if c.kind == "simple")]
+        cases = [*load_model_tests(kind="node"), *collect_testcases()]
     for case in cases:
-        write(case, out / case.kind / case.name)
+        if case.kind == "real":
+            model_file = pathlib.Path(DATA_DIR) / "light" / pathlib.Path(case.url).name
+            write_light(case, model_file, out / "light" / case.name)
+        else:
+            write(case, out / case.kind / case.name)
     for kind in READY_MADE:
         shutil.copytree(pathlib.Path(DATA_DIR) / kind, out / kind)
     counts = ", ".join(f"{len(list(kind.iterdir()))} {kind.name}" for kind in sorted(out.iterdir()))
