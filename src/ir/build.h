@@ -1,4 +1,4 @@
-// Build makes all nodes; nothing else does. It folds nothing: print(read(t)) == t depends on it.
+// Build makes all nodes; nothing else does. It folds nothing but the sign of a literal: print(read(t)) == t depends on it.
 // Passes that write expressions use ir/sugar.h, which folds constants.
 #pragma once
 #include <initializer_list>
@@ -23,10 +23,11 @@ class Build {
   // Expressions.
   const Int *integer(int64_t v, uint32_t at = kNowhere, bool wide = false);
   const Float *number(double v, uint32_t at = kNowhere, uint64_t nan_bits = 0);
-  // A literal that reads back to exactly v when rounded to t, with the fewest digits (num/literal.h).
+  // A literal that reads back to exactly v when rounded to t, with the fewest digits.
   const Float *number(double v, DType t);
   const Bool *boolean(bool v, uint32_t at = kNowhere);
   const Str *string(std::string_view s, uint32_t at = kNowhere);  // s is copied
+  const Str *string_in_place(std::string_view s, uint32_t at);           // s outlives the node
   const None *none(uint32_t at = kNowhere);
   const Name *name(Sym s, uint32_t at = kNowhere);
   const Name *name(std::string_view s) { return name(sym(s)); }
@@ -38,7 +39,7 @@ class Build {
   const Call *call(std::string_view callee, std::initializer_list<const Expr *> args) {
     return call(sym(callee), list(args));
   }
-  const Unary *unary(Op op, const Expr *a, uint32_t at = kNowhere);
+  const Expr *unary(Op op, const Expr *a, uint32_t at = kNowhere);  // the sign of a literal becomes part of it
   const Binary *binary(Op op, const Expr *a, const Expr *b, uint32_t at = kNowhere);
   const List *make_list(Exprs items, uint32_t at = kNowhere);
   const Map *map(const List *from, const List *to, uint32_t at = kNowhere);
@@ -53,6 +54,7 @@ class Build {
   const Type *type(const Type &t);
   const Type *scalar(DType elem) { return type({elem, false, {}, {}, -1, {}, {}}); }
   const Type *tensor(DType elem, Exprs dims) { return type({elem, true, {}, {}, -1, dims, {}}); }
+  const Type *index() const { return index_; }  // the scalar type `index`
   const Type *with_elem(const Type *t, DType elem);
   const Type *with_dims(const Type *t, Exprs dims);
 
@@ -65,8 +67,10 @@ class Build {
   }
 
  private:
-  std::vector<std::vector<const Type *>> types_;  // by hash
+  struct Slot { uint64_t hash; const Type *type; };  // type is null where the slot is free
+  std::vector<Slot> types_;                          // open addressing, a power of two, at most half full
   size_t type_count_ = 0;
+  const Type *index_;
 };
 
 // Fresh names by a fixed rule: base, base_1, base_2 ...; `taken` are names already in use.

@@ -25,8 +25,8 @@ enum class Kind : uint8_t {
 };
 
 struct Node {
-  Kind kind;
-  uint32_t at;
+  Kind kind{};
+  uint32_t at = kNowhere;
 };
 struct Expr : Node {};
 using Exprs = std::span<const Expr *const>;

@@ -10,6 +10,7 @@ namespace mlc {
 class Module {
  public:
   std::vector<const Item *> items;
+  std::string_view head_comment;      // comment lines above the first `mlc 1`
   std::string_view trailing_comment;  // comment lines behind the last item
 
   const Item *find(Sym name) const;  // function, constant or target of that name (not schedules); null if there is none

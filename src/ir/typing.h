@@ -19,7 +19,7 @@ struct TypeError {
 // What names mean at a place of a function. Scopes nest by push/pop.
 class Env {
  public:
-  Env(const Build &b, const Module &m, const Func *f);  // dims, params, results of f
+  Env(const Build &b, const Module &m, const Func *f);  // dims, params, results of f; f may be null
   void define(Sym name, const Type *type);              // value, scalar, buffer, view
   void define_index(Sym name);                          // loop variable, axis, dimension
   const Type *find(Sym name) const;                     // null: not defined
@@ -31,13 +31,14 @@ class Env {
 
  private:
   std::unordered_map<Sym, const Type *> names_;
-  std::vector<std::pair<Sym, const Type *>> log_;
-  const Type *index_type_;
+  std::vector<std::pair<Sym, const Type *>> log_;       // what the names meant before
 };
 
-// The type of a scalar expression; `want` is the type of the place (Invalid if there is none: a lone literal is then
-// an error unless it is an integer in an index position). Returns Invalid and fills `err` on an error.
+// The type of a scalar expression; `want` is the type of the place, which the expression must have: Index in an index
+// position, Invalid where there is none (a lone literal is then an error). Returns Invalid and fills `err` on an error.
 DType type_of(const Env &env, const Expr *e, DType want, TypeError *err);
+// The same for what has several results: a call of a reducer or scalar function whose results have the types `want`.
+bool types_of(const Env &env, const Expr *e, std::span<const DType> want, TypeError *err);
 
 // Builtin scalar functions: exp(x), max(a, b), where(c, a, b), clamp(x, lo, hi), shl(a, n) ...
 enum class Signature : uint8_t {

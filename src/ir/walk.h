@@ -8,11 +8,12 @@
 
 namespace mlc {
 
-// Calls f on each direct child expression.
+// Calls f on each direct child expression; of a map that is its right side, the left one only binds names.
 void each_child(const Expr *e, const std::function<void(const Expr *)> &f);
 // Calls f on e and everything below it, parents first; f returns false to skip what is below.
 void each_expr(const Expr *e, const std::function<bool(const Expr *)> &f);
-// All expressions that stand directly in a statement or its heads (not in nested statements); types' dimensions too.
+// All expressions that stand directly in a statement or its heads (not in nested statements); types' dimensions and
+// values of attributes too.
 void each_expr_of(const Stmt *s, const std::function<void(const Expr *)> &f);
 // Nested statement lists of a statement (bodies, inits, else).
 void each_body(const Stmt *s, const std::function<void(Stmts)> &f);
@@ -23,7 +24,8 @@ void each_stmt(const Stmt *s, const std::function<void(const Stmt *)> &f);
 void each_expr_in(Stmts body, const std::function<bool(const Expr *)> &f);
 
 // Post-order rewriting; what did not change keeps its pointer. f gets a node whose children are already rewritten, and
-// returns it or another.
+// returns it or another. Where only an access can stand (targets of stores, sources of views, regions, destinations),
+// an answer of another kind is not taken; there the children are rewritten all the same.
 using ExprMap = std::function<const Expr *(const Expr *)>;
 const Expr *rewrite(Build &b, const Expr *e, const ExprMap &f);
 Exprs rewrite(Build &b, Exprs l, const ExprMap &f);
@@ -38,13 +40,14 @@ Stmts rewrite_stmts(Build &b, Stmts s, const StmtMap &f);
 const Stmt *with_bodies(Build &b, const Stmt *s, const std::function<Stmts(Stmts)> &f);
 
 // Replaces names by expressions: values, dimensions, loop variables, and buffers (where the replacement is a Name).
-// Iterators that bind the same name inside hide it.
+// Iterators that bind the same name inside hide it; those that a replacement would run into are renamed (k -> k_1).
 using Substitution = std::unordered_map<Sym, const Expr *>;
 const Expr *substitute(Build &b, const Expr *e, const Substitution &s);
 Exprs substitute(Build &b, Exprs l, const Substitution &s);
 const Type *substitute(Build &b, const Type *t, const Substitution &s);
 Attrs substitute(Build &b, Attrs a, const Substitution &s);
-// Renames defined names too, if they are mapped to a Name.
+// Renames defined names too (loops, axes, values, buffers), if they are mapped to a Name; mapped to anything else, a
+// name is hidden where it is defined again. What loops and statements bind must not run into a replacement: use Fresh.
 Stmts substitute(Build &b, Stmts body, const Substitution &s);
 
 // Names that occur free (buffers, values, dimensions; not @names, not callees).
