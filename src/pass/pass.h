@@ -12,7 +12,7 @@
 namespace mlc {
 
 struct OptionSpec {
-  const char *name;  // "bind"; the long option is --bind
+  const char *name;  // "bind"; "output,o" has a short form too
   const char *arg;   // "NAME=N"; null: a flag
   const char *help;  // one line, lower case; --help and the man page say the same (a test compares them)
 };
@@ -37,6 +37,7 @@ struct Pass {
   const char *summary;  // one line
   std::span<const OptionSpec> options;
   void (*run)(Build &b, Module &m, const Options &options, Diag &diag);
+  bool verify = true;  // the verifier runs on the result; mlc-fmt alone goes without
 };
 
 // The one main of all filters: options, read, run, verify, print. Returns the exit code.

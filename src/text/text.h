@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/diag.h"
+#include "ir/build.h"
 #include "ir/module.h"
 
 namespace mlc {

@@ -1,0 +1,25 @@
+// The command line of every tool: options declared once (pass.h), --help, --version, errors. The only user of
+// Boost.Program_options is command.cc.
+#pragma once
+#include <functional>
+
+#include "pass/pass.h"
+
+namespace mlc {
+
+struct Usage {
+  std::string tool;      // "mlc-fuse"
+  const char *summary;
+  const char *operands;  // "[FILE]"
+  std::span<const OptionSpec> options;
+};
+// Fills `options`. Returns -1 to go on, or the exit code: 0 after --help or --version, 2 after a usage error.
+int parse_command(int argc, char **argv, const Usage &usage, Options &options);
+
+// Runs f on a stack of 1 GB (touched pages only cost memory), so that recursion over any text that reads is safe.
+int on_large_stack(const std::function<int()> &f);
+
+// Writes all of `text` to the file `path`, or to standard output for "" and "-". False: `error` says why.
+bool write_all(const std::string &path, std::string_view text, std::string *error);
+
+}  // namespace mlc

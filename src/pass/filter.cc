@@ -1,0 +1,69 @@
+// The one main of all filters: options, read, run, verify, print; and the main of the other tools.
+#include <unistd.h>
+
+#include <chrono>
+
+#include "check/check.h"
+#include "pass/command.h"
+#include "text/text.h"
+
+namespace mlc {
+
+static constexpr OptionSpec kOutput = {"output,o", "FILE", "write to FILE instead of standard output"};
+
+static int run_filter(const Pass &pass, const Options &options) {
+  Source source = Source::open(options.files.empty() ? "-" : options.files[0]);
+  if (!source.error.empty()) {
+    fprintf(stderr, "%s: error: %s [mlc-%s]\n", source.name.c_str(), source.error.c_str(), pass.name);
+    return 1;
+  }
+  Build &b = *new Build;  // the process is the lifetime of the nodes
+  Module m;
+  Diag diag(pass.name, &source);
+  diag.verbose = options.has("verbose");
+  if (read(b, source, m, diag)) {
+    pass.run(b, m, options, diag);
+    if (!diag.errors() && pass.verify) check(b, m, diag);
+  }
+  bool failed = diag.errors();
+  diag.print(stderr);
+  if (failed) return 1;
+  std::string text, error;
+  print(b, m, text);
+  if (write_all(options.get("output"), text, &error)) return 0;
+  fprintf(stderr, "mlc-%s: error: cannot write: %s\n", pass.name, error.c_str());
+  return 1;
+}
+
+static int timed(const std::string &tool, const Options &options, const std::function<int()> &f) {
+  auto start = std::chrono::steady_clock::now();
+  int rc = on_large_stack(f);
+  std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+  if (options.has("time")) fprintf(stderr, "%s: %.2f ms\n", tool.c_str(), ms.count());
+  fflush(stderr);
+  fflush(stdout);
+  _exit(rc);  // nothing is torn down: the arenas go with the process
+}
+
+int filter(int argc, char **argv, const Pass &pass) {
+  std::vector<OptionSpec> specs(pass.options.begin(), pass.options.end());
+  specs.push_back(kOutput);
+  Usage usage = {std::string("mlc-") + pass.name, pass.summary, "[FILE]", specs};
+  Options options;
+  if (int rc = parse_command(argc, argv, usage, options); rc >= 0) return rc;
+  if (options.files.size() > 1) {
+    fprintf(stderr, "%s: error: one FILE at most, `%s` is a second; cat joins modules\n", usage.tool.c_str(),
+            options.files[1].c_str());
+    return 2;
+  }
+  return timed(usage.tool, options, [&] { return run_filter(pass, options); });
+}
+
+int tool_main(int argc, char **argv, const Tool &tool) {
+  std::string name = *tool.name ? std::string("mlc-") + tool.name : "mlc";
+  Options options;
+  if (int rc = parse_command(argc, argv, {name, tool.summary, tool.operands, tool.options}, options); rc >= 0) return rc;
+  return timed(name, options, [&] { return tool.run(options); });
+}
+
+}  // namespace mlc

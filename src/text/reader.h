@@ -1,0 +1,107 @@
+// What the lexer (grammar/mlc.re) and the parser (grammar/mlc.yy) share: the place in the text, the builder, lists that
+// are not finished yet, and comments that no statement has claimed yet. Only these two and read.cc include it.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/build.h"
+#include "ir/module.h"
+#include "base/diag.h"
+
+namespace mlc {
+
+// The semantic value of a symbol: trivially copied, so that Bison's stack is plain memory.
+struct Value {
+  Value() : any(nullptr), at(0), len(0) {}
+  union {
+    Sym sym;
+    uint32_t mark;            // start of an unfinished list
+    const Expr *expr;
+    const Stmt *stmt;
+    const Type *type;
+    const char *text;         // of a string, `len` long
+    int64_t number;
+    void *any;
+  };
+  uint32_t at;                // byte offset of the first token
+  uint32_t len;               // of a token's text
+};
+
+// A list that grows: nested lists finish before the outer one goes on, so one stack a type is enough.
+template <class T> struct Scratch {
+  std::vector<T> items;
+  uint32_t mark() const { return uint32_t(items.size()); }
+  void push(const T &t) { items.push_back(t); }
+  std::span<const T> take(Build &b, uint32_t mark) {
+    auto s = b.arena.copy(items.data() + mark, items.size() - mark);
+    items.resize(mark);
+    return s;
+  }
+};
+
+struct Reader {
+  Reader(Build &b, std::string_view text, Diag &diag, Module *m);
+
+  Build &b;
+  Diag &diag;
+  Module *m;                        // null: one expression is read (read_expr)
+  const Expr *result = nullptr;     // of read_expr
+
+  // The lexer's place.
+  const char *begin, *end, *cursor;
+  const char *token;                // start of the newest token, for syntax errors
+  const char *line_token;           // first token of the line
+  int last = 0, before_last = 0;    // kinds of the newest tokens (0: none yet)
+  bool failed = false;
+  uint32_t offset(const char *p) const { return uint32_t(p - begin); }
+
+  // Types by their text: a whole type is one token, once it has been read.
+  std::unordered_map<std::string_view, const Type *> types;
+  Value begin_type(Value name);
+  Value array_type(Value name, Exprs dims, Value close);
+
+  Scratch<const Expr *> exprs;
+  Scratch<const Stmt *> stmts;
+  Scratch<Attr> attrs, notes;
+  Scratch<Sym> syms, from;
+  Scratch<Def> defs;
+  Scratch<Param> params;
+  Scratch<Iter> iters;
+  Scratch<Result> results;
+  Scratch<Carry> carries;
+  Scratch<Axis> axes;
+  Scratch<const Load *> regions;
+  Scratch<Part> parts;
+  Scratch<Feature> features;
+  Scratch<Step> steps;
+
+  // Heads that are read before the node they belong to: values of grammar symbols too big for a Value.
+  struct Head {
+    const Expr *guard;
+    std::span<const Load *const> reads, writes;
+  };
+  std::vector<Head> heads;
+
+  template <class T> T *keep(const T &t) { return b.arena.make(t); }
+
+  // Comments: pushed by the lexer under the offset of the line that they stand above (or behind), claimed by the
+  // innermost statement or item that begins at or before that offset.
+  struct Comment { uint32_t at; std::string_view text; };
+  std::vector<Comment> comments;
+  std::string_view claim(uint32_t at) { return comments.empty() || comments.back().at < at ? std::string_view() : claim_some(at); }
+  std::string_view claim_some(uint32_t at);
+
+  Sym intern(Value v) { return b.sym({begin + v.at, v.len}); }
+  bool error(uint32_t at, const char *message);  // the first one counts; false
+  bool start_expr = false;                       // the next token is START_EXPR
+
+ private:
+  Value array_type_of(Value name, Exprs dims, bool tensor, uint32_t stop);
+};
+
+int lex(Value *value, Reader &r);  // grammar/mlc.re
+size_t scan_all(Reader &r);        // the number of tokens: the lexer alone, nothing interned or built
+std::string expected_list(const std::vector<std::string_view> &tokens);
+
+}  // namespace mlc
