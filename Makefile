@@ -6,9 +6,11 @@
 #   make install PREFIX=/usr/local                    make clean
 #   make deps         what is missing, with apt and pip (the other targets call it)
 
-BUILD  := build
+BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
+export BUILD
+
 build   = cmake --build $(BUILD) --parallel $(JOBS) --target
 
 all: configure
@@ -48,4 +50,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
+.NOTPARALLEL:
 .PHONY: all deps build-deps configure test check demo update bench install clean
