@@ -1,0 +1,28 @@
+// TensorProto: its element type, its size and its elements.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "num/dtype.h"
+#include "onnx/proto.h"
+
+namespace mlc::onnx {
+
+// TensorProto.DataType: FLOAT is f32, INT4 is i4 ... Invalid for complex numbers, 6-bit floats and unknown numbers.
+DType dtype_of(int32_t type);
+std::string type_name(int32_t type);  // as ONNX calls it: "float16"; "type 99" if it has no such type
+// The same, but throws: Unsupported for a type of ONNX's that mlc lacks (strings too), Invalid for others.
+DType need_dtype(int32_t type);
+
+struct Extent {
+  DType type;
+  int64_t count, bytes;  // elements; bytes of dense storage
+};
+// Checked: no negative dimension, no overflow. Throws Invalid or Unsupported.
+Extent extent_of(const Tensor &t);
+
+// Dense little-endian storage, sub-byte types packed from the low bits, from raw_data or from the typed field that the
+// element type asks for. Not for external data. Throws Invalid if there are more or fewer elements than the shape says.
+std::string decode(const Tensor &t);
+
+}  // namespace mlc::onnx
