@@ -1,0 +1,228 @@
+#include "data/npy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "data/files.h"
+
+namespace mlc {
+namespace {
+
+constexpr size_t kMaxRank = 64, kMaxHeader = 1 << 20;
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+// numpy's letter and size, and ours.
+struct Letter {
+  char kind;
+  int size;
+  DType type;
+};
+constexpr Letter kLetters[] = {
+    {'b', 1, DType::Bool}, {'i', 1, DType::I8},  {'i', 2, DType::I16}, {'i', 4, DType::I32}, {'i', 8, DType::I64},
+    {'u', 1, DType::U8},   {'u', 2, DType::U16}, {'u', 4, DType::U32}, {'u', 8, DType::U64}, {'f', 2, DType::F16},
+    {'f', 4, DType::F32},  {'f', 8, DType::F64}, {'V', 1, DType::U8},  {'V', 2, DType::U16},
+};
+// The type in whose elements numpy holds t.
+DType carrier(DType t) {
+  switch (t) {
+    case DType::BF16: return DType::U16;
+    case DType::I4: case DType::I2: return DType::I8;
+    case DType::Index: return DType::I64;
+    default: return is_float(t) && info(t).bits <= 8 ? DType::U8 : t == DType::U4 || t == DType::U2 ? DType::U8 : t;
+  }
+}
+
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+struct Header {
+  std::string_view descr;
+  bool fortran = false;
+  std::vector<int64_t> shape;
+};
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::string_view text) : p_(text) {}
+
+  bool read(Header *h, std::string *error) {
+    bool descr = false, order = false, shape = false;
+    if (!take('{')) return wrong(error);
+    while (!take('}')) {
+      std::string_view key;
+      if (!string(&key) || !take(':')) return wrong(error);
+      if (key == "descr") {
+        if (next() == '[') return *error = "npy: structured elements, expected numbers", false;
+        if (!string(&h->descr)) return wrong(error);
+        descr = true;
+      } else if (key == "fortran_order") {
+        h->fortran = word("True");
+        if (!h->fortran && !word("False")) return wrong(error);
+        order = true;
+      } else if (key == "shape") {
+        if (!tuple(&h->shape)) return wrong(error);
+        shape = true;
+      } else {
+        return *error = fmt::format("npy: unknown key '{}' in the header", key), false;
+      }
+      if (!take(',') && next() != '}') return wrong(error);
+    }
+    if (descr && order && shape && next() == 0) return true;
+    return wrong(error);
+  }
+
+ private:
+  static bool wrong(std::string *error) { return *error = "npy: the header is malformed", false; }
+  char next() {
+    while (!p_.empty() && (p_[0] == ' ' || p_[0] == '\n')) p_.remove_prefix(1);
+    return p_.empty() ? 0 : p_[0];
+  }
+  bool take(char c) {
+    if (next() != c) return false;
+    p_.remove_prefix(1);
+    return true;
+  }
+  bool word(std::string_view w) {
+    next();
+    if (!p_.starts_with(w)) return false;
+    p_.remove_prefix(w.size());
+    return true;
+  }
+  bool string(std::string_view *s) {
+    char quote = next();
+    size_t end = quote == '\'' || quote == '"' ? p_.find(quote, 1) : p_.npos;
+    if (end == p_.npos) return false;
+    *s = p_.substr(1, end - 1);
+    p_.remove_prefix(end + 1);
+    return true;
+  }
+  bool tuple(std::vector<int64_t> *dims) {
+    dims->clear();
+    if (!take('(')) return false;
+    while (!take(')')) {
+      int64_t d;
+      next();
+      auto r = std::from_chars(p_.data(), p_.data() + p_.size(), d);
+      if (r.ec != std::errc{} || d < 0 || dims->size() == kMaxRank) return false;
+      p_.remove_prefix(size_t(r.ptr - p_.data()));
+      dims->push_back(d);
+      take('L');  // Python 2
+      if (!take(',') && next() != ')') return false;
+    }
+    return true;
+  }
+  std::string_view p_;
+};
+
+// Elements of `size` bytes from column-major to row-major order.
+void transpose(const std::byte *src, std::byte *dst, std::span<const int64_t> dims, size_t size) {
+  size_t rank = dims.size();
+  std::vector<int64_t> index(rank), stride(rank, 1);
+  for (size_t i = 1; i < rank; i++) stride[i] = stride[i - 1] * dims[i - 1];
+  int64_t n = element_count(dims), from = 0;
+  for (int64_t to = 0; to < n; to++) {
+    memcpy(dst + size_t(to) * size, src + size_t(from) * size, size);
+    for (size_t i = rank; i-- > 0;) {
+      from += stride[i];
+      if (++index[i] < dims[i]) break;
+      from -= stride[i] * dims[i];
+      index[i] = 0;
+    }
+  }
+}
+
+// From numpy's element to ours; bits stay, or integers become sub-byte ones.
+bool become(Array &a, DType want, std::string_view descr, std::string *error) {
+  if (want == DType::Invalid || want == a.type) return true;
+  if (carrier(want) != a.type)
+    return *error = fmt::format("npy: expected elements of {}, found {} ('{}')", dtype_name(want), dtype_name(a.type), descr), false;
+  if (info(want).bits == info(a.type).bits) return a.type = want, true;
+  Array packed(want, a.dims);
+  for (int64_t i = 0, n = a.size(); i < n; i++) packed.set(i, from_bits(want, a.get(i).bits));
+  a = std::move(packed);
+  return true;
+}
+
+}  // namespace
+
+bool read_npy(std::span<const std::byte> file, DType want, Array *out, std::string *error) {
+  std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
+  if (text.size() < 12 || !text.starts_with(kMagic)) return *error = "npy: no npy file", false;
+  unsigned version = uint8_t(text[6]);
+  if (version < 1 || version > 3) return *error = fmt::format("npy: version {}, expected 1 to 3", version), false;
+  size_t start = version == 1 ? 10 : 12, length = 0;
+  for (size_t i = start; i-- > 8;) length = length << 8 | uint8_t(text[i]);
+  if (length > kMaxHeader || length > text.size() - start) return *error = "npy: the header is cut off", false;
+  Header h;
+  if (!HeaderReader(text.substr(start, length)).read(&h, error)) return false;
+
+  char order = h.descr.empty() ? 0 : h.descr[0];
+  int size = 0;
+  const Letter *letter = nullptr;
+  if (h.descr.size() >= 3 && std::from_chars(h.descr.data() + 2, h.descr.data() + h.descr.size(), size).ptr ==
+                                 h.descr.data() + h.descr.size())
+    for (const Letter &l : kLetters)
+      if (l.kind == h.descr[1] && l.size == size) letter = &l;
+  if (!letter || !strchr("<>|=", order)) return *error = fmt::format("npy: elements '{}' are not supported", h.descr), false;
+
+  std::span<const std::byte> data = file.subspan(start + length);
+  int64_t bytes = array_bytes(letter->type, h.shape);
+  if (bytes < 0 || uint64_t(bytes) != data.size())
+    return *error = fmt::format("npy: expected {} bytes of elements, found {}", bytes < 0 ? "fewer than 2^63" : std::to_string(bytes),
+                                data.size()), false;
+  Array a(letter->type, h.shape);
+  if (h.fortran && h.shape.size() > 1) {
+    transpose(data.data(), a.bytes.data(), h.shape, size_t(size));
+  } else if (bytes) {
+    memcpy(a.bytes.data(), data.data(), data.size());
+  }
+  if (order == '>')
+    for (size_t i = 0; i + size_t(size) <= a.bytes.size(); i += size_t(size))
+      std::reverse(a.bytes.begin() + long(i), a.bytes.begin() + long(i) + size);
+  if (a.type == DType::Bool)
+    for (std::byte &b : a.bytes) b = std::byte(b != std::byte(0));
+  if (!become(a, want, h.descr, error)) return false;
+  *out = std::move(a);
+  return true;
+}
+
+bool read_npy_file(const std::string &path, DType want, Array *out, std::string *error) {
+  Mapped file;
+  bool good = file.open(path, error) && read_npy(file.bytes(), want, out, error);
+  if (!good) *error = path + ": " + *error;
+  return good;
+}
+
+std::string write_npy(const Array &a) {
+  DType t = carrier(a.type);
+  const Letter *letter = kLetters;
+  while (letter->type != t) letter++;
+  std::string dims;
+  for (int64_t d : a.dims) dims += fmt::format("{}{}", dims.empty() ? "" : " ", d) + ",";
+  if (a.rank() > 1) dims.pop_back();
+  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}", letter->size == 1 ? '|' : '<',
+                                   letter->kind, letter->size, dims);
+  header.append(63 - (10 + header.size()) % 64, ' ') += '\n';  // elements start at a multiple of 64
+  std::string out(kMagic);
+  out += {1, 0, char(header.size() & 0xff), char(header.size() >> 8)};
+  out += header;
+  if (info(t).bits == info(a.type).bits) return out.append(reinterpret_cast<const char *>(a.bytes.data()), a.bytes.size());
+  for (int64_t i = 0, n = a.size(); i < n; i++) {  // sub-byte: a byte each
+    Scalar v = a.get(i);
+    out += char(is_float(a.type) ? to_bits(a.type, v) : v.bits);
+  }
+  return out;
+}
+
+bool write_npy_file(const std::string &path, const Array &a, std::string *error) {
+  std::string data = write_npy(a);
+  FILE *f = fopen(path.c_str(), "wb");
+  bool good = f && fwrite(data.data(), 1, data.size(), f) == data.size();
+  if (f && fclose(f)) good = false;
+  if (!good) *error = fmt::format("{}: {}", path, strerror(errno));
+  return good;
+}
+
+}  // namespace mlc
