@@ -42,7 +42,7 @@ update: deps all
 
 bench: configure
 	@$(build) all text_bench
-	@test/bench/text.sh
+	@$(BUILD)/bin/text_bench $(filter-out test/case/fmt/bad-%,$(wildcard test/case/fmt/*.mlc))
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
