@@ -24,7 +24,8 @@ double distance(DType t, Scalar a, Scalar b) {
   if (a == b) return 0;
   if (is_float(t)) {
     double x = to_double(t, a), y = to_double(t, b);
-    return std::isnan(x) && std::isnan(y) ? 0 : x == y ? 0 : std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInf;
+    if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
+    return std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInf;
   }
   bool less = is_signed(t) ? a.as_int() < b.as_int() : a.as_uint() < b.as_uint();
   return double(less ? b.bits - a.bits : a.bits - b.bits);
@@ -33,8 +34,10 @@ double distance(DType t, Scalar a, Scalar b) {
 bool good(DType t, Scalar found, Scalar expected, const Tolerance &tol, double difference) {
   if (found == expected || (is_nan(t, found) && is_nan(t, expected))) return true;
   switch (tol.kind) {
-    case Tolerance::Exact: return tol.zeros_equal && is_float(t) && to_double(t, found) == 0 && to_double(t, expected) == 0;
-    case Tolerance::Close: return difference <= tol.atol + tol.rtol * std::fabs(to_double(t, expected)) && difference < kInf;
+    case Tolerance::Exact:
+      return tol.zeros_equal && is_float(t) && to_double(t, found) == 0 && to_double(t, expected) == 0;
+    case Tolerance::Close:
+      return difference <= tol.atol + tol.rtol * std::fabs(to_double(t, expected)) && difference < kInf;
     default: return difference <= tol.ulp;
   }
 }
@@ -78,8 +81,9 @@ std::string describe(const Comparison &c, std::string_view name, const Array &ex
   if (!c.mismatch.empty()) return fmt::format("{}: {}", name, c.mismatch);
   if (!c.different) return "";
   return fmt::format("{}[{}]: expected {}, found {}; {} of {} elements differ, the largest difference is {}", name,
-                     fmt::join(c.index, ", "), element_text(expected.type, c.expected), element_text(expected.type, c.found),
-                     c.different, expected.size(), fmt::format("{:.3g}", c.worst));
+                     fmt::join(c.index, ", "), element_text(expected.type, c.expected),
+                     element_text(expected.type, c.found), c.different, expected.size(),
+                     fmt::format("{:.3g}", c.worst));
 }
 
 }  // namespace mlc

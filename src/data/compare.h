@@ -27,7 +27,7 @@ struct Comparison {
   int64_t first = -1;     // position of the first of them
   std::vector<int64_t> index;
   Scalar found, expected;
-  double worst = 0;       // the largest |found - expected| of all elements (inf if one is NaN or inf alone), of Ulp the largest distance
+  double worst = 0;       // the largest |found - expected|, of Ulp the largest distance; inf if only one is NaN or inf
   bool same() const { return mismatch.empty() && !different; }
 };
 Comparison compare(const Array &found, const Array &expected, const Tolerance &t);

@@ -49,7 +49,8 @@ static void split_path(std::string_view list, std::vector<std::string> *out) {
 
 Files::Files(std::vector<std::string> given, const std::string &module_path) : folders(std::move(given)) {
   if (const char *env = getenv("MLC_PATH")) split_path(env, &folders);
-  if (size_t slash = module_path.rfind('/'); slash != std::string::npos) folders.push_back(module_path.substr(0, slash + 1));
+  if (size_t slash = module_path.rfind('/'); slash != std::string::npos)
+    folders.push_back(module_path.substr(0, slash + 1));
   folders.push_back(".");
 }
 
@@ -65,7 +66,11 @@ static bool stays_below(std::string_view path) {
 }
 
 const Mapped *Files::open(std::string_view path, int64_t bytes, std::string_view sha256, std::string *error) {
-  if (!stays_below(path)) return *error = fmt::format("file \"{}\": expected a relative path without `..`", path), nullptr;
+  auto wrong = [&](const std::string &message) {
+    *error = fmt::format("file \"{}\": {}", path, message);
+    return nullptr;
+  };
+  if (!stays_below(path)) return wrong("expected a relative path without `..`");
   auto it = opened_.find(path);
   if (it == opened_.end()) {
     std::string found;
@@ -73,24 +78,24 @@ const Mapped *Files::open(std::string_view path, int64_t bytes, std::string_view
       std::string base = real(folder), file = base.empty() ? "" : real(fmt::format("{}/{}", base, path));
       if (file.empty()) continue;
       if (base != "/" && !file.starts_with(base + "/"))
-        return *error = fmt::format("file \"{}\": a link leads out of {}", path, folder), nullptr;
+        return wrong(fmt::format("a link leads out of {}", folder));
       found = file;
       break;
     }
-    if (found.empty()) return *error = fmt::format("file \"{}\": not found in {}", path, fmt::join(folders, ", ")), nullptr;
+    if (found.empty()) return wrong(fmt::format("not found in {}", fmt::join(folders, ", ")));
     it = opened_.try_emplace(std::string(path)).first;
     if (!it->second.file.open(found, error)) {
       opened_.erase(it);
-      return *error = fmt::format("file \"{}\": {}", path, *error), nullptr;
+      return wrong(std::string(*error));
     }
   }
   auto &[file, hash] = it->second;
   auto data = file.bytes();
   if (bytes >= 0 && uint64_t(bytes) != data.size())
-    return *error = fmt::format("file \"{}\": expected {} bytes, found {}", path, bytes, data.size()), nullptr;
+    return wrong(fmt::format("expected {} bytes, found {}", bytes, data.size()));
   if (!sha256.empty() && int64_t(data.size()) < kHashedBelow) {
     if (hash.empty()) hash = sha256_of(data);
-    if (hash != sha256) return *error = fmt::format("file \"{}\": expected sha256 {}, found {}", path, sha256, hash), nullptr;
+    if (hash != sha256) return wrong(fmt::format("expected sha256 {}, found {}", sha256, hash));
   }
   return &file;
 }

@@ -1,5 +1,5 @@
-// The files that a module names: where they are, that they are the right ones, their bytes. Files are mapped, never read:
-// one of 2 GB costs nothing until its bytes are used.
+// The files that a module names: where they are, that they are the right ones, their bytes. Files are mapped, never
+// read: one of 2 GB costs nothing until its bytes are used.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,13 +27,13 @@ class Mapped {  // a read-only mapping of a regular file
 
 class Files {
  public:
-  // Folders in the order in which they are looked through: those of -I, those of $MLC_PATH (joined by colons), the module
-  // file's, the current one. `module_path`: "-" or "" has no folder.
+  // Folders in the order in which they are looked through: those of -I, those of $MLC_PATH (joined by colons), the
+  // module file's, the current one. `module_path`: "-" or "" has no folder.
   explicit Files(std::vector<std::string> folders = {}, const std::string &module_path = "");
 
-  // The file `path` of a module (`file "m.onnx" {bytes = .., sha256 = ".."}`); null and a message if it is nowhere, if the
-  // path is absolute, has a `..`, or leads out of the folder by a link, if its size is not `bytes` (-1: any), or
-  // if it is smaller than 64 MB and `sha256` (64 hexadecimal digits, or empty) is not its hash. Mapped and checked once.
+  // The file `path` of a module (`file "m.onnx" {bytes = .., sha256 = ".."}`); null and a message if it is nowhere, if
+  // the path is absolute, has a `..`, or leads out of the folder by a link, if its size is not `bytes` (-1: any), or if
+  // it is smaller than 64 MB and `sha256` (64 hexadecimal digits, or empty) is not its hash. Mapped and checked once.
   const Mapped *open(std::string_view path, int64_t bytes, std::string_view sha256, std::string *error);
 
   std::vector<std::string> folders;

@@ -16,6 +16,11 @@ namespace {
 constexpr size_t kMaxRank = 64, kMaxHeader = 1 << 20;
 constexpr std::string_view kMagic = "\x93NUMPY";
 
+template <class... A> bool wrong(std::string *error, fmt::format_string<A...> f, A &&...a) {
+  *error = "npy: " + fmt::format(f, std::forward<A>(a)...);
+  return false;
+}
+
 // numpy's letter and size, and ours.
 struct Letter {
   char kind;
@@ -49,32 +54,31 @@ class HeaderReader {
 
   bool read(Header *h, std::string *error) {
     bool descr = false, order = false, shape = false;
-    if (!take('{')) return wrong(error);
+    if (!take('{')) return wrong(error, "the header is malformed");
     while (!take('}')) {
       std::string_view key;
-      if (!string(&key) || !take(':')) return wrong(error);
+      if (!string(&key) || !take(':')) return wrong(error, "the header is malformed");
       if (key == "descr") {
-        if (next() == '[') return *error = "npy: structured elements, expected numbers", false;
-        if (!string(&h->descr)) return wrong(error);
+        if (next() == '[') return wrong(error, "structured elements, expected numbers");
+        if (!string(&h->descr)) return wrong(error, "the header is malformed");
         descr = true;
       } else if (key == "fortran_order") {
         h->fortran = word("True");
-        if (!h->fortran && !word("False")) return wrong(error);
+        if (!h->fortran && !word("False")) return wrong(error, "the header is malformed");
         order = true;
       } else if (key == "shape") {
-        if (!tuple(&h->shape)) return wrong(error);
+        if (!tuple(&h->shape)) return wrong(error, "the header is malformed");
         shape = true;
       } else {
-        return *error = fmt::format("npy: unknown key '{}' in the header", key), false;
+        return wrong(error, "unknown key '{}' in the header", key);
       }
-      if (!take(',') && next() != '}') return wrong(error);
+      if (!take(',') && next() != '}') return wrong(error, "the header is malformed");
     }
     if (descr && order && shape && next() == 0) return true;
-    return wrong(error);
+    return wrong(error, "the header is malformed");
   }
 
  private:
-  static bool wrong(std::string *error) { return *error = "npy: the header is malformed", false; }
   char next() {
     while (!p_.empty() && (p_[0] == ' ' || p_[0] == '\n')) p_.remove_prefix(1);
     return p_.empty() ? 0 : p_[0];
@@ -137,7 +141,7 @@ void transpose(const std::byte *src, std::byte *dst, std::span<const int64_t> di
 bool become(Array &a, DType want, std::string_view descr, std::string *error) {
   if (want == DType::Invalid || want == a.type) return true;
   if (carrier(want) != a.type)
-    return *error = fmt::format("npy: expected elements of {}, found {} ('{}')", dtype_name(want), dtype_name(a.type), descr), false;
+    return wrong(error, "expected elements of {}, found {} ('{}')", dtype_name(want), dtype_name(a.type), descr);
   if (info(want).bits == info(a.type).bits) return a.type = want, true;
   Array packed(want, a.dims);
   for (int64_t i = 0, n = a.size(); i < n; i++) packed.set(i, from_bits(want, a.get(i).bits));
@@ -149,12 +153,12 @@ bool become(Array &a, DType want, std::string_view descr, std::string *error) {
 
 bool read_npy(std::span<const std::byte> file, DType want, Array *out, std::string *error) {
   std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
-  if (text.size() < 12 || !text.starts_with(kMagic)) return *error = "npy: no npy file", false;
+  if (text.size() < 12 || !text.starts_with(kMagic)) return wrong(error, "no npy file");
   unsigned version = uint8_t(text[6]);
-  if (version < 1 || version > 3) return *error = fmt::format("npy: version {}, expected 1 to 3", version), false;
+  if (version < 1 || version > 3) return wrong(error, "version {}, expected 1 to 3", version);
   size_t start = version == 1 ? 10 : 12, length = 0;
   for (size_t i = start; i-- > 8;) length = length << 8 | uint8_t(text[i]);
-  if (length > kMaxHeader || length > text.size() - start) return *error = "npy: the header is cut off", false;
+  if (length > kMaxHeader || length > text.size() - start) return wrong(error, "the header is cut off");
   Header h;
   if (!HeaderReader(text.substr(start, length)).read(&h, error)) return false;
 
@@ -165,13 +169,14 @@ bool read_npy(std::span<const std::byte> file, DType want, Array *out, std::stri
                                  h.descr.data() + h.descr.size())
     for (const Letter &l : kLetters)
       if (l.kind == h.descr[1] && l.size == size) letter = &l;
-  if (!letter || !strchr("<>|=", order)) return *error = fmt::format("npy: elements '{}' are not supported", h.descr), false;
+  if (!letter || !strchr("<>|=", order))
+    return wrong(error, "elements '{}' are not supported", h.descr);
 
   std::span<const std::byte> data = file.subspan(start + length);
   int64_t bytes = array_bytes(letter->type, h.shape);
   if (bytes < 0 || uint64_t(bytes) != data.size())
-    return *error = fmt::format("npy: expected {} bytes of elements, found {}", bytes < 0 ? "fewer than 2^63" : std::to_string(bytes),
-                                data.size()), false;
+    return wrong(error, "expected {} bytes of elements, found {}",
+                 bytes < 0 ? "fewer than 2^63" : std::to_string(bytes), data.size());
   Array a(letter->type, h.shape);
   if (h.fortran && h.shape.size() > 1) {
     transpose(data.data(), a.bytes.data(), h.shape, size_t(size));
@@ -202,13 +207,14 @@ std::string write_npy(const Array &a) {
   std::string dims;
   for (int64_t d : a.dims) dims += fmt::format("{}{}", dims.empty() ? "" : " ", d) + ",";
   if (a.rank() > 1) dims.pop_back();
-  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}", letter->size == 1 ? '|' : '<',
-                                   letter->kind, letter->size, dims);
+  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   letter->size == 1 ? '|' : '<', letter->kind, letter->size, dims);
   header.append(63 - (10 + header.size()) % 64, ' ') += '\n';  // elements start at a multiple of 64
   std::string out(kMagic);
   out += {1, 0, char(header.size() & 0xff), char(header.size() >> 8)};
   out += header;
-  if (info(t).bits == info(a.type).bits) return out.append(reinterpret_cast<const char *>(a.bytes.data()), a.bytes.size());
+  if (info(t).bits == info(a.type).bits)
+    return out.append(reinterpret_cast<const char *>(a.bytes.data()), a.bytes.size());
   for (int64_t i = 0, n = a.size(); i < n; i++) {  // sub-byte: a byte each
     Scalar v = a.get(i);
     out += char(is_float(a.type) ? to_bits(a.type, v) : v.bits);

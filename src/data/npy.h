@@ -11,8 +11,8 @@
 
 namespace mlc {
 
-// `want`: the type that the array is to have; u16, u8, i8 and numpy's raw V2, V1 become what they stand for (see above), any
-// other type that differs is an error. Invalid: the type that the file says.
+// `want`: the type that the array is to have; u16, u8, i8 and numpy's raw V2, V1 become what they stand for (see
+// above), any other type that differs is an error. Invalid: the type that the file says.
 bool read_npy(std::span<const std::byte> file, DType want, Array *out, std::string *error);
 bool read_npy_file(const std::string &path, DType want, Array *out, std::string *error);  // `error` names the path
 

@@ -24,7 +24,8 @@ struct Format {
   }
 };
 constexpr Format kF16{5, 10, 15, Top::Ieee}, kBF16{8, 7, 127, Top::Ieee}, kE4M3FN{4, 3, 7, Top::Fn},
-    kE4M3FNUZ{4, 3, 8, Top::Fnuz}, kE5M2{5, 2, 15, Top::Ieee}, kE5M2FNUZ{5, 2, 16, Top::Fnuz}, kE2M1{2, 1, 1, Top::None};
+    kE4M3FNUZ{4, 3, 8, Top::Fnuz}, kE5M2{5, 2, 15, Top::Ieee}, kE5M2FNUZ{5, 2, 16, Top::Fnuz},
+    kE2M1{2, 1, 1, Top::None};
 
 // A finite number, (-1)^negative * significand * 2^exponent.
 struct Parts {
@@ -260,7 +261,8 @@ void cast(DType from, const std::byte *src, DType to, std::byte *dst, size_t n, 
 Scalar scalar_of(DType t, double v) { return cast(Scalar::of_f64(v), DType::F64, t); }
 Scalar scalar_of(DType t, int64_t v) { return cast(Scalar::of_int(v), DType::I64, t); }
 double to_double(DType t, Scalar v) {
-  return t == DType::F64 ? v.as_f64() : is_float(t) ? v.as_f32() : is_signed(t) ? double(v.as_int()) : double(v.as_uint());
+  if (is_float(t)) return t == DType::F64 ? v.as_f64() : v.as_f32();
+  return is_signed(t) ? double(v.as_int()) : double(v.as_uint());
 }
 
 Scalar highest(DType t) {

@@ -1,6 +1,6 @@
 // Exact conversions between all element types, by bits. The rules are those of man/mlc-numerics.7, "Casts":
-//   float -> float  nearest even, one rounding whatever the types; beyond the largest finite value f16, bf16, f32, f64 give
-//                   inf; f8 (not e8m0) gives the largest finite value if `saturate`, else inf (e5m2) or NaN
+//   float -> float  nearest even, one rounding whatever the types; beyond the largest finite value f16, bf16, f32 and
+//                   f64 give inf, f8 (not e8m0) the largest finite value if `saturate`, else inf (e5m2) or NaN
 //   f4e2m1          always saturates; NaN gives 6.0
 //   f8e8m0          powers of two: nearest, a tie goes up; below 2^-127 (0 too) 2^-127 if `saturate`, else NaN; above
 //                   2^127 the same; negative gives NaN
@@ -16,7 +16,8 @@ namespace mlc {
 
 Scalar cast(Scalar v, DType from, DType to, bool saturate = true);
 
-// The element's storage bits (the low info(t).bits ones), and back. NaN payloads survive the way there and back.
+// The element's storage bits (the low info(t).bits ones), and back. NaN payloads survive the way there and back. A
+// float that is no value of t (the result of an operation, computed in f32) is rounded, without saturation.
 uint64_t to_bits(DType t, Scalar v);
 Scalar from_bits(DType t, uint64_t bits);
 

@@ -7,7 +7,7 @@
 
 namespace mlc {
 
-// The shortest text that reads back as v, always with a point or an exponent: 1.0, 0.1, 1e-05, -0.0, inf, -inf, nan, -nan.
+// The shortest text that reads back as v, always with a point or an exponent: 1.0, 0.1, 1e-05, -0.0, inf, nan, -nan.
 std::string shortest(double v);
 
 // The whole of s is a decimal number (12, 1.5, 1e-5, -.5, inf, nan; no `+`): its nearest double, which is 0 or a

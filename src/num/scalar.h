@@ -33,7 +33,8 @@ struct Scalar {
 inline Scalar narrow(DType t, int64_t v) {
   if (t == DType::Bool) return Scalar::of_bool(v != 0);
   int unused = 64 - info(t).bits;
-  return is_signed(t) ? Scalar::of_int(int64_t(uint64_t(v) << unused) >> unused) : Scalar{uint64_t(v) << unused >> unused};
+  return is_signed(t) ? Scalar::of_int(int64_t(uint64_t(v) << unused) >> unused)
+                      : Scalar{uint64_t(v) << unused >> unused};
 }
 
 }  // namespace mlc

@@ -49,7 +49,8 @@ TEST(Array, SizesAreChecked) {
 }
 
 std::string npy(std::string header, std::string data, int version = 1) {
-  std::string s = std::string("\x93NUMPY") + char(version) + '\0' + char(header.size() & 0xff) + char(header.size() >> 8);
+  std::string s =
+      std::string("\x93NUMPY") + char(version) + '\0' + char(header.size() & 0xff) + char(header.size() >> 8);
   if (version > 1) s += std::string(2, '\0');
   return s + header + data;
 }
@@ -75,9 +76,13 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   EXPECT_EQ(a.as<float>()[5], 5.0f);
   EXPECT_EQ(write_npy(a), file);
   // Column-major, big-endian, version 2; any order of keys; Python 2's longs.
-  ASSERT_EQ(read_error(npy("{'fortran_order': True, 'shape': (2L, 3L), 'descr': '<i2'}", raw<int16_t>({0, 3, 1, 4, 2, 5}), 2), &a), "");
+  ASSERT_EQ(
+      read_error(npy("{'fortran_order': True, 'shape': (2L, 3L), 'descr': '<i2'}", raw<int16_t>({0, 3, 1, 4, 2, 5}), 2),
+                 &a),
+      "");
   for (int i = 0; i < 6; i++) EXPECT_EQ(a.get(i).as_int(), i);
-  ASSERT_EQ(read_error(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (1,)}", std::string("\1\2", 2), 3), &a), "");
+  ASSERT_EQ(read_error(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (1,)}", std::string("\1\2", 2), 3), &a),
+            "");
   EXPECT_EQ(a.get(0).as_int(), 258);
   ASSERT_EQ(read_error(npy("{'descr': '|b1', 'fortran_order': False, 'shape': ()}", "\7"), &a), "");
   EXPECT_EQ(a.rank(), 0u);
@@ -87,8 +92,8 @@ TEST(Npy, ReadsWhatNumpyWrites) {
 }
 
 TEST(Npy, TypesThatNumpyLacksAreWrittenAsTheirBits) {
-  for (DType t : {DType::BF16, DType::F8E4M3FN, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1, DType::U4, DType::I4, DType::I2,
-                  DType::U2, DType::Bool, DType::F16, DType::U64}) {
+  for (DType t : {DType::BF16, DType::F8E4M3FN, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1, DType::U4, DType::I4,
+                  DType::I2, DType::U2, DType::Bool, DType::F16, DType::U64}) {
     Array a = array<double>(t, {3}, {1, 2, 1}), b;
     std::string error, file = write_npy(a);
     ASSERT_TRUE(read_npy(std::as_bytes(std::span(file)), t, &b, &error)) << dtype_name(t) << error;
@@ -96,14 +101,18 @@ TEST(Npy, TypesThatNumpyLacksAreWrittenAsTheirBits) {
     EXPECT_EQ(a.bytes, b.bytes) << dtype_name(t);
   }
   Array a;
-  EXPECT_EQ(read_error(npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", raw<uint16_t>({0x3f80})), &a, DType::BF16), "");
+  EXPECT_EQ(read_error(npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", raw<uint16_t>({0x3f80})), &a,
+                       DType::BF16),
+            "");
   EXPECT_EQ(a.get(0).as_f32(), 1.0f);
   EXPECT_EQ(read_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", raw<float>({1})), &a, DType::F64),
             "npy: expected elements of f64, found f32 ('<f4')");
 }
 
 TEST(Npy, HostileFiles) {
-  struct { std::string file, error; } rows[] = {
+  struct {
+    std::string file, error;
+  } rows[] = {
       {"", "npy: no npy file"},
       {"\x93NUMPX\1\0aaaaaaaa", "npy: no npy file"},
       {npy("{}", "", 9), "npy: version 9, expected 1 to 3"},
@@ -112,21 +121,28 @@ TEST(Npy, HostileFiles) {
       {npy("{'descr': '<f4'}", ""), "npy: the header is malformed"},
       {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)", ""), "npy: the header is malformed"},
       {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", ""), "npy: the header is malformed"},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", ""), "npy: the header is malformed"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", ""),
+       "npy: the header is malformed"},
       {npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", ""), "npy: the header is malformed"},
       {npy("{'descr': '<f4', 'evil': 1}", ""), "npy: unknown key 'evil' in the header"},
-      {npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", ""), "npy: structured elements, expected numbers"},
-      {npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "12345678"), "npy: elements '<c8' are not supported"},
+      {npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", ""),
+       "npy: structured elements, expected numbers"},
+      {npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "12345678"),
+       "npy: elements '<c8' are not supported"},
       {npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", ""), "npy: elements '|O' are not supported"},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}", "abcd"), "npy: expected 4000000000000 bytes of elements, found 4"},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", ""), "npy: expected fewer than 2^63 bytes of elements, found 0"},
-      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", "abcde"), "npy: expected 4 bytes of elements, found 5"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}", "abcd"),
+       "npy: expected 4000000000000 bytes of elements, found 4"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", ""),
+       "npy: expected fewer than 2^63 bytes of elements, found 0"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", "abcde"),
+       "npy: expected 4 bytes of elements, found 5"},
   };
   Array a;
   for (auto &r : rows) EXPECT_EQ(read_error(r.file, &a), r.error);
   std::string dims;
   for (int i = 0; i < 100; i++) dims += "1,";
-  EXPECT_EQ(read_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dims + ")}", "abcd"), &a), "npy: the header is malformed");
+  EXPECT_EQ(read_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dims + ")}", "abcd"), &a),
+            "npy: the header is malformed");
   // Every prefix and every changed byte of a good file: no crash.
   std::string good = write_npy(floats({1, 2, 3}));
   for (size_t i = 0; i < good.size(); i++) {
@@ -195,7 +211,8 @@ TEST_F(FilesTest, NeverAboveAFolder) {
     EXPECT_EQ(error_of(files, path), "file \"" + std::string(path) + "\": expected a relative path without `..`");
   EXPECT_NE(error_of(files, std::string_view("a\0b", 3)), "");
   for (const char *path : {"leak", "dir/secret"})
-    EXPECT_EQ(error_of(files, path), "file \"" + std::string(path) + "\": a link leads out of " + (root / "a").string());
+    EXPECT_EQ(error_of(files, path),
+              "file \"" + std::string(path) + "\": a link leads out of " + (root / "a").string());
   EXPECT_EQ(error_of(files, "nothing"), "file \"nothing\": not found in " + (root / "a").string() + ", .");
   EXPECT_EQ(error_of(files, "."), "file \".\": a link leads out of " + (root / "a").string());
 }
@@ -233,28 +250,36 @@ TEST(Compare, Exact) {
   EXPECT_TRUE(compare(floats({1, kNan, kInf}), floats({1, -kNan, kInf}), Tolerance::exact()).same());
   EXPECT_FALSE(compare(floats({0.0}), floats({-0.0}), Tolerance::exact()).same());
   EXPECT_TRUE(compare(floats({0.0}), floats({-0.0}), Tolerance::exact(true)).same());
-  Array found = array<double>(DType::F32, {2, 2}, {1, 2, 3.5, 5}), expected = array<double>(DType::F32, {2, 2}, {1, 2, 3, 4.5});
+  Array found = array<double>(DType::F32, {2, 2}, {1, 2, 3.5, 5}),
+        expected = array<double>(DType::F32, {2, 2}, {1, 2, 3, 4.5});
   Comparison c = compare(found, expected, Tolerance::exact());
   EXPECT_EQ(c.different, 2);
   EXPECT_EQ(c.index, (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(describe(c, "y", expected), "y[1, 0]: expected 3.0, found 3.5; 2 of 4 elements differ, the largest difference is 0.5");
+  EXPECT_EQ(describe(c, "y", expected),
+            "y[1, 0]: expected 3.0, found 3.5; 2 of 4 elements differ, the largest difference is 0.5");
   c = compare(floats({1}), floats({1}, DType::F64), Tolerance::exact());
   EXPECT_EQ(describe(c, "y", found), "y: expected f64[1], found f32[1]");
   EXPECT_FALSE(compare(floats({kNan}), floats({1}), Tolerance::exact()).same());
   Array ints = array<int64_t>(DType::I64, {2}, {INT64_MAX, 1}), more = array<int64_t>(DType::I64, {2}, {INT64_MIN, 1});
   EXPECT_EQ(compare(ints, more, Tolerance::close(0, 10)).different, 1);
-  EXPECT_EQ(compare(array<int64_t>(DType::U4, {3}, {1, 2, 3}), array<int64_t>(DType::U4, {3}, {1, 9, 3}), Tolerance::exact()).first, 1);
+  Array packed = array<int64_t>(DType::U4, {3}, {1, 2, 3}), other = array<int64_t>(DType::U4, {3}, {1, 9, 3});
+  EXPECT_EQ(compare(packed, other, Tolerance::exact()).first, 1);
 }
 
 TEST(Compare, Close) {  // as numpy.allclose(found, expected, rtol, atol, equal_nan=True)
-  struct { double found, expected, rtol, atol; bool same; } rows[] = {
-      {1.001, 1, 1e-3, 1e-5, true},   {1.0021, 1, 1e-3, 1e-3, false}, {kInf, kInf, 0, 0, true},   {kInf, -kInf, 1, 1, false},
-      {kInf, 1e300, 1, 1, false},     {1e300, kInf, 1, 1, false},     {kNan, kNan, 0, 0, true},   {kNan, 1, 1, 1, false},
-      {1, kNan, 1, 1, false},         {0, 1e-8, 0, 1e-7, true},       {-0.0, 0.0, 0, 0, true},
+  struct {
+    double found, expected, rtol, atol;
+    bool same;
+  } rows[] = {
+      {1.001, 1, 1e-3, 1e-5, true}, {1.0021, 1, 1e-3, 1e-3, false}, {kInf, kInf, 0, 0, true},
+      {kInf, -kInf, 1, 1, false},   {kInf, 1e300, 1, 1, false},     {1e300, kInf, 1, 1, false},
+      {kNan, kNan, 0, 0, true},     {kNan, 1, 1, 1, false},         {1, kNan, 1, 1, false},
+      {0, 1e-8, 0, 1e-7, true},     {-0.0, 0.0, 0, 0, true},
   };
-  for (auto &r : rows)
-    EXPECT_EQ(compare(floats({r.found}, DType::F64), floats({r.expected}, DType::F64), Tolerance::close(r.rtol, r.atol)).same(), r.same)
-        << r.found << " " << r.expected;
+  for (auto &r : rows) {
+    Array found = floats({r.found}, DType::F64), expected = floats({r.expected}, DType::F64);
+    EXPECT_EQ(compare(found, expected, Tolerance::close(r.rtol, r.atol)).same(), r.same) << r.found << " " << r.expected;
+  }
 }
 
 TEST(Compare, Ulp) {

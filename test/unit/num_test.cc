@@ -244,7 +244,8 @@ TEST(Literal, Parse) {
   double v;
   EXPECT_TRUE(parse_number("-1e-400", &v) && v == 0 && std::signbit(v));
   EXPECT_TRUE(parse_number("nan", &v) && std::isnan(v));
-  for (const char *bad : {"", "-", "1x", "1,5", " 1", "+1", "e5", "0x10", "1e", "--1"}) EXPECT_FALSE(parse_number(bad, &v)) << bad;
+  for (const char *bad : {"", "-", "1x", "1,5", " 1", "+1", "e5", "0x10", "1e", "--1"})
+    EXPECT_FALSE(parse_number(bad, &v)) << bad;
 }
 
 int digits_of(double v) {
@@ -278,7 +279,8 @@ TEST(Literal, FewestDigits) {
       double unit = std::pow(10.0, std::floor(std::log10(std::fabs(v))) - n + 1), at = std::floor(v / unit);
       for (double k = at - 2; k <= at + 3; k++) {
         double c = std::stod(shortest(k) + "e" + std::to_string(int(std::lround(std::log10(unit)))));
-        ASSERT_FALSE(c != 0 && scalar_of(t, c) == s && digits_of(c) <= n) << dtype_name(t) << " " << v << " " << d << " " << c;
+        ASSERT_FALSE(c != 0 && scalar_of(t, c) == s && digits_of(c) <= n)
+            << dtype_name(t) << " " << v << " " << d << " " << c;
       }
     }
   for (uint64_t s : stream(6)) {
