@@ -144,6 +144,7 @@ static bool scan_type(Reader &r, Value *v) {
     *  { return false; }
   */
 found:
+  if (*p == '[' || *p == '.' || *p == '_' || (*p >= 'A' && *p <= 'Z')) return false;  // more than this rule knows
   auto it = r.types.find({s, size_t(p - s)});
   if (it == r.types.end()) return false;
   r.cursor = p, r.token = s;

@@ -1,0 +1,356 @@
+// fuse: operators that can share one kernel become a group, a graph that one can read.
+//   t: T = Gemm(x, @w, @b)          y: T = @gemm_relu(x, @w, @b)
+//   y: T = Relu(t)            ->    group @gemm_relu(..) { t: T = Gemm(..); y: T = Relu(t) }
+//
+// Pattern kinds and post-dominators, after TVM (Chen et al., OSDI 2018; the rules are listed in mlc-fuse(1)): a line joins
+// the group of its post-dominator if every line on every path between them allows it. Works on each dataflow region;
+// results of the region are barriers, since they must exist.
+#include <algorithm>
+#include <map>
+
+#include "graph/values.h"
+#include "pass/pass.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr size_t kMostLines = 64;   // of a group: no group can blow up
+constexpr size_t kMostInputs = 24;
+
+struct Line {
+  const Let *let;
+  const OpInfo *op;            // null: a call, a branch ...: opaque
+  Pattern pattern;
+  std::vector<size_t> users;   // lines of the region that read it, in order
+  bool escapes;                // an output of the region, or used where no line reads it (dimensions, assumptions)
+  size_t dominator;            // its immediate post-dominator; kNone if it has none
+  Pattern edge;                // the worst pattern of the edges on the way there
+  size_t depth;
+};
+constexpr size_t kNone = SIZE_MAX;
+
+class Region {
+ public:
+  Region(Build &b, const Module &m, Fresh &names, Diag &diag, std::vector<const Item *> &groups)
+      : b_(b), m_(m), names_(names), diag_(diag), groups_(groups) {}
+
+  Stmts fuse(const Dataflow &d, const Func &f, Values values) {
+    find_lines(d);
+    dominators();
+    parent_.resize(lines_.size());
+    size_.assign(lines_.size(), 1);
+    for (size_t i = 0; i < lines_.size(); i++) parent_[i] = i, pattern_.push_back(lines_[i].pattern);
+    for (int phase = 0; phase < 2; phase++)
+      for (size_t i = 0; i < lines_.size(); i++) try_fuse(i, phase);
+    return written(d, f, std::move(values));
+  }
+
+ private:
+  void find_lines(const Dataflow &d) {
+    std::unordered_set<Sym> escaping(d.outputs.begin(), d.outputs.end());
+    for (const Stmt *s : d.body) {
+      auto *l = as<Let>(s);
+      if (!l) {
+        // What stands outside the lines (assume, branches, loops) reads values by name.
+        each_stmt(s, [&](const Stmt *t) {
+          each_expr_of(t, [&](const Expr *e) { collect_names(e, escaping); });
+        });
+        continue;
+      }
+      const OpInfo *op = operator_of(b_, *l);
+      for (const Def &def : l->defs) {
+        defined_[def.name] = lines_.size();
+        collect_names(def.type, escaping);  // a size that a type mentions is a use
+      }
+      Pattern p = op && l->defs.size() == 1 ? op->pattern : Pattern::Opaque;
+      lines_.push_back({l, op, p, {}, false, kNone, Pattern::Elementwise, 0});
+    }
+    for (size_t i = 0; i < lines_.size(); i++) {
+      std::unordered_set<Sym> read;
+      collect_names(lines_[i].let->value, read);
+      std::vector<size_t> from;
+      for (Sym s : read)
+        if (auto it = defined_.find(s); it != defined_.end()) from.push_back(it->second);
+      std::sort(from.begin(), from.end());
+      from.erase(std::unique(from.begin(), from.end()), from.end());
+      for (size_t j : from)
+        if (j != i) lines_[j].users.push_back(i);
+      for (const Def &def : lines_[i].let->defs) lines_[i].escapes |= escaping.count(def.name) > 0;
+    }
+  }
+
+  // How a line reads another: elementwise if all its tensor inputs have its shape, else as its own pattern says.
+  Pattern edge(size_t from, size_t to) const {
+    const Line &user = lines_[to];
+    Pattern p = user.pattern;
+    if (p <= Pattern::Broadcast) {
+      bool same = equal(lines_[from].let->defs[0].type->dims, user.let->defs[0].type->dims);
+      return same ? Pattern::Elementwise : Pattern::Broadcast;
+    }
+    return p;
+  }
+
+  // Post-dominators by lowest common ancestors, from the last line to the first.
+  void dominators() {
+    for (size_t i = lines_.size(); i-- > 0;) {
+      Line &l = lines_[i];
+      if (l.escapes || l.users.empty()) continue;
+      size_t d = l.users[0];
+      Pattern worst = edge(i, d);
+      for (size_t k = 1; k < l.users.size() && d != kNone; k++) {
+        worst = std::max(worst, edge(i, l.users[k]));
+        d = common(d, l.users[k], worst);
+      }
+      if (d == kNone) continue;
+      l.dominator = d, l.edge = worst, l.depth = lines_[d].depth + 1;
+    }
+  }
+  size_t common(size_t a, size_t c, Pattern &worst) const {
+    while (a != c) {
+      if (a == kNone || c == kNone) return kNone;
+      size_t &deeper = lines_[a].depth >= lines_[c].depth && (lines_[a].depth > lines_[c].depth || a < c) ? a : c;
+      worst = std::max(worst, lines_[deeper].edge);
+      deeper = lines_[deeper].dominator;
+    }
+    return a;
+  }
+
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+
+  // All lines on the paths from `from` to `sink` (without them) satisfy f.
+  template <class F> bool paths(size_t from, size_t sink, const F &f) {
+    std::vector<size_t> todo(lines_[from].users.begin(), lines_[from].users.end());
+    std::unordered_set<size_t> seen;
+    while (!todo.empty()) {
+      size_t i = todo.back();
+      todo.pop_back();
+      if (i == sink || !seen.insert(i).second) continue;
+      if (!f(pattern_[find(i)])) return false;
+      if (seen.size() > kMostLines) return false;
+      todo.insert(todo.end(), lines_[i].users.begin(), lines_[i].users.end());
+    }
+    between_.assign(seen.begin(), seen.end());
+    std::sort(between_.begin(), between_.end());
+    return true;
+  }
+
+  void remark(size_t i, const char *why) {
+    diag_.remark("not fused: {} ({}): {}", b_.text(lines_[i].let->defs[0].name), lines_[i].op ? lines_[i].op->name : "call", why);
+  }
+
+  void try_fuse(size_t i, int phase) {
+    const Line &l = lines_[i];
+    if (l.pattern == Pattern::Opaque) return;
+    if (l.dominator == kNone) {
+      if (phase == 1 && l.pattern != Pattern::Reduction && !l.users.empty())
+        remark(i, l.escapes ? "its value is an output of the region" : "its users do not meet again");
+      return;
+    }
+    size_t sink = l.dominator;
+    if (find(i) == find(sink)) return;
+    Pattern group = pattern_[find(i)], to = pattern_[find(sink)];
+    bool ok = false;
+    switch (group) {
+      case Pattern::OutFusable:
+        ok = phase == 0 && l.edge == Pattern::Elementwise && to <= Pattern::Broadcast && to != Pattern::Opaque &&
+             paths(i, sink, [](Pattern p) { return p <= Pattern::Broadcast; });
+        if (!ok && phase == 0) remark(i, "what follows is not elementwise");
+        break;
+      case Pattern::Elementwise: case Pattern::Broadcast:
+        ok = (l.edge <= Pattern::Injective || l.edge == Pattern::Reduction) && to != Pattern::Opaque && to != Pattern::OutFusable &&
+             paths(i, sink, [](Pattern p) { return p <= Pattern::Injective; });
+        break;
+      case Pattern::Injective:
+        ok = phase == 1 && to <= Pattern::Injective && paths(i, sink, [](Pattern p) { return p <= Pattern::Injective; });
+        break;
+      default: break;  // a reduction begins no group, an opaque line joins none
+    }
+    if (!ok) return;
+    // Two of the complex kinds never meet: that group could not be scheduled as one nest.
+    size_t total = size_[find(sink)];
+    std::unordered_set<size_t> roots = {find(sink)};
+    int complex = pattern_[find(sink)] > Pattern::Injective;
+    std::vector<size_t> all = between_;
+    all.push_back(i);
+    for (size_t k : all)
+      if (roots.insert(find(k)).second) total += size_[find(k)], complex += pattern_[find(k)] > Pattern::Injective;
+    if (complex > 1 || total > kMostLines) return remark(i, complex > 1 ? "two reductions would meet" : "the group is full");
+    for (size_t k : all) join(k, sink);
+  }
+
+  void join(size_t a, size_t c) {
+    a = find(a), c = find(c);
+    if (a == c) return;
+    if (a < c) std::swap(a, c);  // the first line stands for the group
+    parent_[a] = c;
+    size_[c] += size_[a];
+    pattern_[c] = std::max(pattern_[a], pattern_[c]);
+  }
+
+  // The region with each group's lines replaced by one call, at the place of its last line.
+  Stmts written(const Dataflow &d, const Func &f, Values values) {
+    for (const Line &l : lines_) values.define(l.let->defs);
+    std::map<size_t, std::vector<size_t>> members;
+    for (size_t i = 0; i < lines_.size(); i++) members[find(i)].push_back(i);
+    std::unordered_map<const Stmt *, size_t> index;
+    for (size_t i = 0; i < lines_.size(); i++) index[lines_[i].let] = i;
+    std::vector<const Stmt *> body;
+    for (const Stmt *s : d.body) {
+      auto it = index.find(s);
+      if (it == index.end()) {
+        body.push_back(s);
+        continue;
+      }
+      auto &group = members[find(it->second)];
+      if (group.size() == 1) body.push_back(s);
+      else if (group.back() == it->second) body.push_back(call(group, f, values));
+    }
+    return b_.list(body);
+  }
+
+  const Stmt *call(const std::vector<size_t> &group, const Func &f, const Values &values) {
+    std::unordered_set<Sym> inside;
+    for (size_t i : group)
+      for (const Def &d : lines_[i].let->defs) inside.insert(d.name);
+    Fresh names(b_);
+    std::unordered_set<Sym> taken;
+    collect_all_names(&f, taken);
+    for (Sym s : taken) names.take(s);
+
+    // Inputs in the order of their first use; constants become parameters.
+    std::vector<Param> params;
+    std::vector<const Expr *> args;
+    std::unordered_map<Sym, Sym> constants;
+    std::unordered_set<Sym> seen, mentioned;
+    std::vector<const Stmt *> body;
+    Syms from;
+    std::string name;
+    for (size_t i : group) {
+      const Let &l = *lines_[i].let;
+      const Call &c = to<Call>(l.value);
+      std::vector<const Expr *> inner;
+      for (const Expr *a : c.args) {
+        inner.push_back(a);
+        if (auto *g = as<Global>(a)) {
+          Sym &p = constants[g->name];
+          if (!p) {
+            p = names.make(b_.text(g->name));
+            params.push_back({Mode::In, {p, a->at, values.of(a)}}), args.push_back(a);
+          }
+          inner.back() = b_.name(p, a->at);
+        } else if (auto *n = as<Name>(a); n && values.of(a) && !inside.count(n->name)) {
+          if (seen.insert(n->name).second) params.push_back({Mode::In, {n->name, a->at, values.of(a)}}), args.push_back(a);
+        } else {
+          collect_names(a, mentioned);
+        }
+      }
+      for (const Attr &a : l.attrs) collect_names(a.value, mentioned);
+      Let line = l;
+      line.value = b_.call(c.callee, b_.list(inner), c.at);
+      body.push_back(b_.make(line));
+      for (const Def &d : l.defs) collect_names(d.type, mentioned);
+      from = merge(b_, from, l.from);
+      if (std::string op = lower_case(lines_[i].op->name); name.size() + op.size() < 60) name += (name.empty() ? "" : "_") + op;
+    }
+    const Let &last = *lines_[group.back()].let;
+    for (const Param &p : params) collect_names(p.def.type, mentioned);
+    dimensions(mentioned, inside, values, params, args);
+
+    std::vector<Sym> dims;
+    std::unordered_set<Sym> scalars;
+    for (const Param &p : params)
+      if (!p.def.type->tensor) scalars.insert(p.def.name);
+    for (Sym s : mentioned)
+      if (!inside.count(s) && !values.of(s) && !scalars.count(s)) dims.push_back(s);
+    std::sort(dims.begin(), dims.end(), [&](Sym a, Sym c) { return b_.text(a) < b_.text(c); });
+    Func g{{}, FuncKind::Group, names_.make(name), b_.list(dims), b_.list(params), last.defs, {}, -1, {}, {}, {}, b_.list(body), {}};
+    g.at = last.at;
+    Attr kind = {b_.sym("kind"), kNowhere, b_.string(pattern_name(pattern_[find(group[0])]))};
+    g.notes = {b_.one(kind), from};
+    groups_.push_back(b_.make(g));
+    Let out = last;
+    out.value = b_.call(g.name, b_.list(args), last.at, true);
+    out.attrs = {}, out.from = from;
+    return b_.make(out);
+  }
+
+  // Symbols that no parameter's type gives by itself become index parameters.
+  void dimensions(const std::unordered_set<Sym> &mentioned, const std::unordered_set<Sym> &inside, const Values &values,
+                  std::vector<Param> &params, std::vector<const Expr *> &args) {
+    std::unordered_set<Sym> given;
+    for (const Param &p : params)
+      for (const Expr *d : p.def.type->dims)
+        if (auto *n = as<Name>(d)) given.insert(n->name);
+    std::vector<Sym> open;
+    for (Sym s : mentioned) {
+      const Type *t = values.of(s);
+      if (!given.count(s) && !inside.count(s) && !(t && t->tensor)) open.push_back(s);
+    }
+    std::sort(open.begin(), open.end(), [&](Sym a, Sym c) { return b_.text(a) < b_.text(c); });
+    for (size_t i = open.size(); i-- > 0;) {
+      params.insert(params.begin(), {Mode::In, {open[i], kNowhere, b_.scalar(DType::Index)}});
+      args.insert(args.begin(), b_.name(open[i]));
+    }
+  }
+
+  static std::string lower_case(std::string s) {
+    for (char &c : s) c = c >= 'A' && c <= 'Z' ? char(c | 32) : c;
+    return s;
+  }
+
+  Build &b_;
+  const Module &m_;
+  Fresh &names_;
+  Diag &diag_;
+  std::vector<const Item *> &groups_;
+  std::vector<Line> lines_;
+  std::unordered_map<Sym, size_t> defined_;
+  std::vector<size_t> parent_, size_, between_;
+  std::vector<Pattern> pattern_;
+};
+
+void run(Build &b, Module &m, const Options &, Diag &diag) {
+  Fresh names(b);
+  take_names(m, names);
+  std::vector<const Item *> out;
+  for (const Item *i : m.items) {
+    auto *f = as<Func>(i);
+    if (!f || f->func != FuncKind::Graph) {
+      out.push_back(i);
+      continue;
+    }
+    Values values(m, *f);
+    std::vector<const Item *> groups;
+    std::vector<const Stmt *> body;
+    for (const Stmt *s : f->body) {
+      if (auto *l = as<Let>(s)) values.define(l->defs);
+      if (auto *a = as<Alloc>(s)) values.define(a->def);
+      auto *d = as<Dataflow>(s);
+      if (!d) {
+        body.push_back(s);
+        continue;
+      }
+      Dataflow n = *d;
+      n.body = Region(b, m, names, diag, groups).fuse(*d, *f, values);
+      for (const Stmt *t : d->body)
+        if (auto *l = as<Let>(t)) values.define(l->defs);
+      body.push_back(b.make(n));
+    }
+    Func g = *f;
+    g.body = b.list(body);
+    out.push_back(b.make(g));
+    out.insert(out.end(), groups.begin(), groups.end());
+  }
+  m.set(std::move(out));
+}
+
+}  // namespace
+
+extern const Pass pass_fuse;
+const Pass pass_fuse = {"fuse", "Join operators that can share one kernel into groups", {}, run};
+
+}  // namespace mlc

@@ -1,0 +1,64 @@
+#include "pipeline.h"
+
+#include "check/check.h"
+#include "passes.h"
+#include "text/text.h"
+
+namespace mlc {
+
+const Pass *pass_named(std::string_view name) {
+  for (const Pass *p : all_passes())
+    if (name == p->name) return p;
+  return nullptr;
+}
+
+std::vector<const Pass *> usual_passes() {
+  std::vector<const Pass *> passes;
+  for (const char *name : {"simplify", "fuse", "lower", "plan"})
+    if (const Pass *p = pass_named(name)) passes.push_back(p);
+  return passes;
+}
+
+bool reread(Stage &stage, const std::string &name, FILE *errors, const std::string &tool) {
+  std::string text;
+  print(*stage.build, stage.module, text);
+  Stage next;
+  next.source = std::make_unique<Source>(Source::from_string(name, text));
+  next.build = std::make_unique<Build>();
+  Diag diag(tool, next.source.get());
+  bool ok = read(*next.build, *next.source, next.module, diag);
+  diag.print(errors);
+  if (ok) stage = std::move(next);
+  return ok;
+}
+
+bool run_pass(const Pass &pass, const Options &options, Stage &stage, bool verbose, FILE *errors) {
+  Diag diag(pass.name, stage.source.get());
+  diag.verbose = verbose;
+  pass.run(*stage.build, stage.module, options, diag);
+  if (!diag.errors() && pass.verify) check(*stage.build, stage.module, diag);
+  bool ok = !diag.errors();
+  diag.print(errors);
+  return ok;
+}
+
+void finish(Build &b, Module &m, Diag &diag) {
+  bool lower = false, plan = false;
+  for (const Item *i : m.items) {
+    auto *f = as<Func>(i);
+    if (!f || (f->func != FuncKind::Graph && f->func != FuncKind::Group)) continue;
+    lower |= f->func == FuncKind::Group;
+    bool scratch = false;
+    for (const Param &p : f->params) scratch |= p.mode == Mode::Scratch;
+    plan |= !scratch;
+    each_stmt(f->body, [&](const Stmt *s) {
+      auto *l = as<Let>(s);
+      auto *c = l ? as<Call>(l->value) : nullptr;
+      lower |= c && !c->global;
+    });
+  }
+  for (const char *due : {"lower", "plan"})
+    if ((*due == 'l' ? lower : plan) && !diag.errors()) pass_named(due)->run(b, m, {}, diag);
+}
+
+}  // namespace mlc
