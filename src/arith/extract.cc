@@ -1,0 +1,285 @@
+// Polynomials into the expression that a person would write.
+#include <algorithm>
+#include <map>
+
+#include "arith/engine.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+size_t weight(const Poly &p) {  // what it takes to write it
+  size_t n = 0;
+  for (const Term &t : p.terms) n += 1 + (t.mono && std::abs(t.coef) != 1);
+  return n;
+}
+
+int64_t coef(const Poly &p, MonoId m) {
+  for (const Term &t : p.terms)
+    if (t.mono == m) return t.coef;
+  return 0;
+}
+
+Poly single(MonoId m, int64_t c) {
+  Poly p;
+  if (c) p.terms.push_back({m, c});
+  return p;
+}
+
+}  // namespace
+
+// x + min(0, d) = x' + min(u, v) with v - u = d and x' + u = x: for each monomial on its own the choice that leaves least.
+Poly Engine::join_neg(Poly p) {
+  for (AtomId n : space.atoms(p)) {
+    if (space.atom(n).kind != AtomKind::Neg) continue;
+    Poly k, rest, d = space.poly(space.atom(n).a);
+    space.split(p, n, &k, &rest);
+    if (k.zero()) continue;
+    if (!k.is_constant()) {
+      p = rest + space.mul(k, space.of(space.compound(AtomKind::Min, d, Poly())));
+      continue;
+    }
+    int64_t times = std::abs(k.constant());
+    if (k.constant() < 0) d = -d;  // -min(0, d) = max(0, -d)
+    Poly u, v, x;
+    std::map<MonoId, std::pair<int64_t, int64_t>> coefs;
+    for (const Term &t : rest.terms) coefs[t.mono].first = t.coef;
+    for (const Term &t : d.terms) coefs[t.mono].second = t.coef;
+    for (auto [m, c] : coefs) {
+      auto [outside, diff] = c;
+      int64_t best = 0;
+      int least = 4;
+      for (int64_t inside : {outside % times ? 0 : outside / times, int64_t(0), -diff}) {
+        int left = (outside != inside * times) + (inside != 0) + (add64(inside, diff) != 0);
+        if (left < least) least = left, best = inside;
+      }
+      x = x + single(m, outside - mul64(best, times)), u = u + single(m, best), v = v + single(m, best + diff);
+    }
+    if (u.is_constant() || (!v.is_constant() && order(v.terms.back(), u.terms.back()) < 0)) std::swap(u, v);
+    p = x + space.of(space.compound(k.constant() < 0 ? AtomKind::Max : AtomKind::Min, u, v), times);
+  }
+  return p;
+}
+
+// m * a - m * c * (a // c)  ->  m * (a % c), and the same with a // d for a where d divides c.
+Poly Engine::join_mods(Poly p) {
+  for (bool again = true; again;) {
+    again = false;
+    std::vector<AtomId> quotients;
+    for (AtomId a : space.atoms(p))
+      if (space.atom(a).kind == AtomKind::Div) quotients.push_back(a);
+    for (AtomId q : quotients) {
+      const Poly a = space.poly(space.atom(q).a), c = space.poly(space.atom(q).c);
+      Poly k, rest, best = p;
+      space.split(p, q, &k, &rest);
+      if (space.mentions(k, q)) continue;
+      std::vector<Poly> divisors{Poly(1)};
+      for (AtomId other : quotients)
+        if (other != q && space.quotient(c, space.poly(space.atom(other).c))) divisors.push_back(space.poly(space.atom(other).c));
+      for (const Poly &d : divisors) {
+        std::optional<Poly> ratio = space.quotient(c, d), times = ratio ? space.quotient(-k, *ratio) : std::nullopt;
+        if (!times || !nonneg(*ratio - 1)) continue;
+        Poly base = div(a, d);
+        if (base.is_constant()) continue;
+        Poly next = rest - space.mul(*times, base) +
+                    space.mul(*times, space.of(space.compound(AtomKind::Mod, base, *ratio)));
+        if (weight(next) < weight(best)) best = next;
+      }
+      // a == c * q + r always
+      for (auto &[v, value] : equal_) {
+        Poly vk, vr;
+        space.split(value, q, &vk, &vr);
+        if (!vk.is_constant() || vk.zero() || !vr.is_constant()) continue;
+        if (auto times = space.quotient(k, vk)) {
+          Poly next = rest + space.mul(*times, space.of(v) - vr);
+          if (weight(next) <= weight(best)) best = next;
+        } else if (int64_t g = std::gcd(k.content() ? 1 : k.constant(), vk.constant()); g > 1 && vr.constant() < vk.constant() / g) {
+          Poly part = space.of(space.compound(AtomKind::Div, space.of(v), vk.constant() / g));
+          best = rest + part * (k.constant() / g);
+        }
+      }
+      if (best == p) continue;
+      p = best;
+      again = true;
+      break;
+    }
+  }
+  return p;
+}
+
+Poly Engine::joined(const Poly &p) {
+  PolyId id = space.intern(p);
+  if (auto it = joined_memo_.find(id); it != joined_memo_.end()) return space.poly(it->second);
+  Poly r = join_mods(join_neg(p));
+  joined_memo_[id] = space.intern(r);
+  return r;
+}
+
+// a // c + 1 -> (a + c) // c, where `a` has such a term already.
+Poly Engine::absorb(Poly p, bool keep_nonneg) {
+  for (AtomId q : space.atoms(p)) {
+    if (space.atom(q).kind != AtomKind::Div) continue;
+    const Poly before = space.poly(space.atom(q).a), c = space.poly(space.atom(q).c);
+    Poly a = before, k, rest;
+    space.split(p, q, &k, &rest);
+    if (!k.is_constant() || !c.is_constant() || k.zero()) continue;
+    for (const Term &t : before.terms) {
+      int64_t outside = coef(rest, t.mono);
+      if (!outside || outside % k.constant()) continue;
+      Poly next = a + single(t.mono, mul64(outside / k.constant(), c.constant()));
+      if (keep_nonneg && !t.mono && !nonneg(next) && nonneg(a)) continue;  // keep what may be divided as in C
+      a = next;
+      rest = rest - single(t.mono, outside);
+    }
+    if (!(a == before)) p = rest + space.of(space.compound(AtomKind::Div, a, c), k.constant());
+  }
+  return p;
+}
+
+Poly Engine::readable(const Poly &p) {
+  try {
+    return absorb(joined(p), true);
+  } catch (Overflow) {
+    return p;
+  }
+}
+
+const Expr *Engine::expr(const Poly &p) {
+  if (p.is_constant()) return b.integer(p.constant());
+  PolyId id = space.intern(p);
+  if (auto it = expr_memo_.find(id); it != expr_memo_.end()) return it->second;
+  const Expr *e = sum(readable(p));
+  return expr_memo_[id] = e;
+}
+
+const Expr *Engine::atom_expr(AtomId a) {
+  const Atom atom = space.atom(a);
+  auto inner = [&](PolyId p) { return expr(Poly(space.poly(p))); };
+  switch (atom.kind) {
+    case AtomKind::Var: return b.name(atom.name);
+    case AtomKind::Opaque: return atom.expr;
+    case AtomKind::Div: return b.binary(Op::FloorDiv, inner(atom.a), inner(atom.c));
+    case AtomKind::Mod: return b.binary(Op::Mod, inner(atom.a), inner(atom.c));
+    case AtomKind::Neg: return b.call(words.min, b.list({inner(atom.a), b.integer(0)}));
+    case AtomKind::Min: return b.call(words.min, b.list({inner(atom.a), inner(atom.c)}));
+    default: return b.call(words.max, b.list({inner(atom.a), inner(atom.c)}));
+  }
+}
+
+// Variables in the order of their definitions, those never defined by name, the rest by text. In products quotients come
+// first: n // 2 * m needs no parentheses.
+int Engine::order(AtomId x, AtomId y, bool in_product) {
+  if (x == y) return 0;
+  const Atom &a = space.atom(x), &c = space.atom(y);
+  auto rank = [&](const Atom &t) {
+    return t.kind == AtomKind::Var ? 1 : t.kind == AtomKind::Div || t.kind == AtomKind::Mod ? (in_product ? 0 : 2) : 3;
+  };
+  if (rank(a) != rank(c)) return rank(a) - rank(c);
+  if (a.kind == AtomKind::Var) {
+    bool unknown_a = unknown_.count(a.name) && unknown_[a.name] == x, unknown_c = unknown_.count(c.name) && unknown_[c.name] == y;
+    if (unknown_a != unknown_c) return unknown_a ? 1 : -1;
+    if (unknown_a) return b.text(a.name).compare(b.text(c.name));
+    return x < y ? -1 : 1;
+  }
+  int text = print(b, atom_expr(x)).compare(print(b, atom_expr(y)));
+  return text ? text : x < y ? -1 : 1;
+}
+
+// Terms by degree, then size and sign of the coefficient, then their atoms; the constant last.
+int Engine::order(const Term &x, const Term &y) {
+  std::vector<AtomId> a = space.factors(x.mono), c = space.factors(y.mono);
+  if (a.size() != c.size()) return a.size() > c.size() ? -1 : 1;
+  if (std::abs(x.coef) != std::abs(y.coef)) return std::abs(x.coef) > std::abs(y.coef) ? -1 : 1;
+  if (x.coef != y.coef) return x.coef > y.coef ? -1 : 1;
+  auto before = [&](AtomId p, AtomId q) { return order(p, q, false) < 0; };
+  std::sort(a.begin(), a.end(), before), std::sort(c.begin(), c.end(), before);
+  for (size_t i = 0; i < a.size(); i++)
+    if (int o = order(a[i], c[i], false)) return o;
+  return 0;
+}
+
+// first * atoms * coefficient
+const Expr *Engine::product(MonoId m, int64_t coef, const Expr *first) {
+  std::vector<AtomId> f = space.factors(m);
+  std::sort(f.begin(), f.end(), [&](AtomId p, AtomId q) { return order(p, q, true) < 0; });
+  const Expr *e = first;
+  for (AtomId a : f) e = e ? b.binary(Op::Mul, e, atom_expr(a)) : atom_expr(a);
+  if (!e) return b.integer(coef);
+  return coef == 1 ? e : b.binary(Op::Mul, e, b.integer(coef));
+}
+
+// A polynomial of atoms as they stand. An atom of several terms is factored out: i n m + j m + k -> (i * n + j) * m + k.
+const Expr *Engine::sum(Poly p) {
+  if (p.is_constant()) return b.integer(p.constant());
+  struct Part {
+    Term lead;
+    AtomId factor;   // kNone: the term itself
+    Poly times;      // of the factor
+  };
+  std::vector<Part> parts;
+  for (;;) {
+    std::map<AtomId, int> uses;
+    for (const Term &t : p.terms) {
+      auto f = space.factors(t.mono);
+      f.erase(std::unique(f.begin(), f.end()), f.end());
+      for (AtomId a : f) uses[a]++;
+    }
+    AtomId best = kNone;
+    for (auto [a, n] : uses)
+      if (n >= 2 && (best == kNone || n > uses[best] || (n == uses[best] && order(a, best, true) > 0))) best = a;
+    if (best == kNone) break;
+    Poly k, r;
+    space.split(p, best, &k, &r);
+    Term lead = k.terms[0];
+    for (const Term &t : k.terms)
+      if (order(t, lead) < 0) lead = t;
+    if (lead.coef < 0) k = -k;
+    parts.push_back({{space.times(lead.mono, space.mono({best})), lead.coef}, best, k});
+    p = r;
+  }
+  for (const Term &t : p.terms) parts.push_back({t, kNone, {}});
+  std::stable_sort(parts.begin(), parts.end(), [&](const Part &x, const Part &y) { return order(x.lead, y.lead) < 0; });
+  auto positive = std::find_if(parts.begin(), parts.end(), [](const Part &x) { return x.lead.coef > 0; });
+  if (positive != parts.end()) std::rotate(parts.begin(), positive, positive + 1);
+  const Expr *e = nullptr;
+  for (const Part &part : parts) {
+    bool minus = part.lead.coef < 0;
+    auto written = [&](int64_t sign) {
+      if (part.factor == kNone) return product(part.lead.mono, part.lead.coef * sign);
+      return product(space.mono({part.factor}), 1, sum(part.times));
+    };
+    if (e) e = b.binary(minus ? Op::Sub : Op::Add, e, written(minus ? -1 : 1));
+    else if (!minus) e = written(1);
+    else if (part.factor == kNone && part.lead.coef != -1) e = written(1);  // i * -4
+    else e = b.unary(Op::Neg, written(-1));
+  }
+  return e;
+}
+
+// d >= 0, d == 0 or d != 0, with positive terms on both sides.
+const Expr *Engine::comparison(Op op, const Poly &given) {
+  int64_t g = given.content();
+  Poly d = readable(op == Op::Ge ? tighten(given) : g && given.constant() % g == 0 ? exact(given, g) : given);
+  Poly left, right;  // left <= right + k
+  int64_t k = d.constant();
+  for (const Term &t : d.terms)
+    if (t.mono) (t.coef < 0 ? left : right).terms.push_back({t.mono, std::abs(t.coef)});
+  auto with = [&](const Poly &p, int64_t c) { return sum(p + c); };
+  if (op != Op::Ge) {
+    auto lead = [&](const Poly &p) {
+      Term best = p.terms[0];
+      for (const Term &t : p.terms)
+        if (order(t, best) < 0) best = t;
+      return best;
+    };
+    if (left.zero() || (!right.zero() && order(lead(right), lead(left)) < 0)) std::swap(left, right), k = -k;
+    return b.binary(op, with(left, k < 0 ? -k : 0), with(right, k > 0 ? k : 0));
+  }
+  if (left.zero()) return b.binary(Op::Ge, sum(right), b.integer(-k));
+  if (right.zero()) return k == INT64_MAX ? b.binary(Op::Le, sum(left), b.integer(k)) : b.binary(Op::Lt, sum(left), b.integer(k + 1));
+  if (k >= 0) return b.binary(Op::Le, sum(left), with(right, k));
+  return b.binary(Op::Lt, with(left, -k - 1), sum(right));
+}
+
+}  // namespace mlc

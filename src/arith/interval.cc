@@ -1,0 +1,123 @@
+// Intervals of polynomials and atoms, from the facts.
+#include <algorithm>
+
+#include "arith/engine.h"
+
+namespace mlc {
+
+Interval Engine::naive(const Poly &p) {
+  Interval sum{0, 0};
+  for (const Term &t : p.terms) {
+    Interval product{t.coef, t.coef};
+    const auto &f = space.factors(t.mono);
+    for (size_t i = 0; i < f.size(); i++) {
+      Interval x = interval(f[i]);
+      if (i + 1 < f.size() && f[i + 1] == f[i]) {  // a square
+        Interval square = x * x;
+        product = product * Interval{std::max<int64_t>(square.lo, 0), square.hi};
+        i++;
+      } else {
+        product = product * x;
+      }
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
+Interval Engine::interval(const Poly &p) {
+  if (p.is_constant()) return {p.constant(), p.constant()};
+  bool plain = true;  // nothing that could be joined
+  for (const Term &t : p.terms)
+    for (AtomId a : space.factors(t.mono))
+      plain &= space.atom(a).kind == AtomKind::Var || space.atom(a).kind == AtomKind::Opaque;
+  if (plain) return naive(p);
+  PolyId id = space.intern(p);
+  if (auto it = poly_interval_memo_.find(id); it != poly_interval_memo_.end()) return it->second;
+  Interval i = naive(p);
+  try {
+    Poly j = joined(p);
+    i = meet(i, naive(j));
+    i = meet(i, naive(absorb(j, false)));
+  } catch (Overflow) {
+  }
+  return poly_interval_memo_[id] = i;
+}
+
+Interval Engine::interval(AtomId a) {
+  if (auto it = interval_memo_.find(a); it != interval_memo_.end()) return it->second;
+  if (!open_.insert(a).second) return {};  // asked for itself
+  Interval i = compute(a);
+  open_.erase(a);
+  return interval_memo_[a] = i;
+}
+
+namespace {
+
+Interval quotient(Interval a, Interval c) {  // floor, c >= 1
+  auto div = [](int64_t x, int64_t y) {
+    if (y == Interval::kMax) return x == Interval::kMin ? x : x == Interval::kMax ? x : int64_t(x < 0 ? -1 : 0);
+    return x == Interval::kMin || x == Interval::kMax ? x : floor_div(x, y);
+  };
+  int64_t v[] = {div(a.lo, c.lo), div(a.lo, c.hi), div(a.hi, c.lo), div(a.hi, c.hi)};
+  return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
+}
+
+int64_t size(Interval i) {  // the largest absolute value, kMax if there is none
+  if (i.lo == Interval::kMin || i.hi == Interval::kMax) return Interval::kMax;
+  return std::max(i.lo < 0 ? -i.lo : i.lo, i.hi < 0 ? -i.hi : i.hi);
+}
+
+Interval within(int64_t size) { return size == Interval::kMax ? Interval{} : Interval{-size, size}; }
+
+}  // namespace
+
+Interval Engine::compute(AtomId id) {
+  Interval i;
+  // a v + g >= 0: v >= -g / a, or v <= g / -a
+  if (auto it = facts_by_atom_.find(id); it != facts_by_atom_.end()) {
+    for (uint32_t f : it->second) {
+      Poly k, g;
+      Poly fact = facts_[f];
+      space.split(fact, id, &k, &g);
+      if (!k.is_constant()) continue;
+      int64_t top = interval(g).hi;
+      if (top == Interval::kMax || top == Interval::kMin) continue;
+      if (k.constant() > 0) i.lo = std::max(i.lo, -floor_div(top, k.constant()));
+      else i.hi = std::min(i.hi, floor_div(top, -k.constant()));
+    }
+  }
+  const Atom atom = space.atom(id);
+  if (atom.kind == AtomKind::Var) return i;
+  if (atom.kind == AtomKind::Opaque) {
+    auto c = as<Call>(atom.expr);
+    if (c && !c->global && c->callee == words.where && c->args.size() == 3)
+      i = meet(i, join(interval(normal(c->args[1])), interval(normal(c->args[2]))));
+    return i;
+  }
+  Poly a = space.poly(atom.a), c = space.poly(atom.c);
+  Interval x = interval(a), y = interval(c);
+  if (x.lo < 0 && atom.kind != AtomKind::Neg && nonneg(a)) x.lo = 0;
+  if (y.lo < 1 && atom.kind != AtomKind::Neg && nonneg(c - 1)) y.lo = 1;
+  bool size_of_c = y.lo >= 0;
+  switch (atom.kind) {
+    case AtomKind::Div:
+      if (!size_of_c) return meet(i, within(size(x)));
+      if (y.hi >= 1) i = meet(i, y.lo >= 1 ? quotient(x, y) : join(quotient(x, {1, y.hi}), {0, 0}));
+      return i;
+    case AtomKind::Mod: {
+      if (!size_of_c) {
+        int64_t s = size(y);
+        return meet(i, within(s == Interval::kMax || s == 0 ? s : s - 1));
+      }
+      Interval r{0, y.hi == Interval::kMax ? y.hi : std::max<int64_t>(y.hi - 1, 0)};
+      if (x.lo >= 0) r.hi = std::min(r.hi, x.hi);
+      return meet(i, r);
+    }
+    case AtomKind::Neg: return meet(i, {std::min<int64_t>(x.lo, 0), std::min<int64_t>(x.hi, 0)});
+    case AtomKind::Min: return meet(i, {std::min(x.lo, y.lo), std::min(x.hi, y.hi)});
+    default: return meet(i, {std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
+  }
+}
+
+}  // namespace mlc
