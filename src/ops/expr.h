@@ -1,5 +1,5 @@
 // Sugar for definitions: expressions with operators that fold constants, tensors that are indexed by a call.
-//   d.compute(d.out(), [&](const Indices &i) { return max(x(i), 0.0); });
+//   d.compute(d.out(), [&](const Indices &i) { return max(x(i), zero(d.b, x.elem())); });
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace mlc {
 
-// A scalar or index expression. Integer constants are folded and x + 0, x * 1, x * 0, x // 1, x % 1 are simplified for
-// INDEX arithmetic only (both sides built from indices and dimensions); floats are left as they are.
+// A scalar or index expression. Integer literals are folded, and what integers allow is simplified beside one: x + 0,
+// x * 1, x * 0, x // 1, x % 1, (x + 2) - 3, (x * 6) // 3; a float literal is never touched, so floats stay as they are.
 class X {
  public:
   X() = default;
@@ -52,21 +52,29 @@ X ceildiv(X a, X b);
 
 X max(X a, X b);
 X min(X a, X b);
-X where(X c, X a, X b);
-X cast(DType t, X a);                           // t(a)
+X where(X c, X a, X b);     // folds a literal condition
+X cast(DType t, X a);                             // t(a)
 X call(std::string_view f, std::vector<X> args);  // exp(x) ...
-X lit(Build &b, int64_t v);                     // an integer literal
-X lit(Build &b, double v, DType t);             // a float literal of that type (fewest digits)
-X zero(Build &b, DType t);                      // 0, 0.0 or false
+X lit(Build &b, int64_t v);                       // an integer literal
+X lit(Build &b, double v, DType t);  // a literal of that type, fewest digits; integers wrap, so -1.0 is 255 in u8
+X zero(Build &b, DType t);                        // 0, 0.0 or false
 X one(Build &b, DType t);
+X lowest(Build &b, DType t);   // the identity of max: -inf, or the least integer; false
+X highest(Build &b, DType t);  // of min
+X truth(Build &b, bool v);
+X product(Build &b, const Dims &dims);  // 1 for none
 
 bool is_const(X a, int64_t *v);  // an integer literal
+bool is_truth(X a, bool v);      // the literal true or false
 bool provably_equal(X a, X b);   // by the rules of arith/
+X simplify(X a);                 // an index expression in arith's normal form
 
 // A buffer or a literal that can be indexed.
 class Tensor {
  public:
   X operator()(const Indices &i) const;  // load; a scalar literal gives itself
+  // The element that numpy's broadcasting puts at i: aligned at the right, dimensions of 1 read at 0.
+  X at(const Indices &i) const;
   DType elem() const { return type->elem; }
   size_t rank() const { return dims.size(); }
   Build *b = nullptr;

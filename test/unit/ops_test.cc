@@ -1,0 +1,270 @@
+// Operators: shape rules against shapes that ONNX's specification and numpy give, and the kernels that are written.
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+// One use, written as text:  use("x: f32[n, 3], w: f32[4, 3]", "y: f32[n, 4] = Gemm(x, w) {transB = 1}")
+// Result types in the text need only be there where the operator does not know them: `y: f32[] = ..` will do.
+class Ops : public ::testing::Test {
+ protected:
+  Build b;
+  Module m;
+
+  OpUse use(std::string_view params, std::string_view line, std::string_view constants = "") {
+    std::string text = fmt::format("mlc 1\n{}\ngraph @g[{}]({}) -> () {{\n  {}\n}}\n", constants, dims_, params, line);
+    m = Module();
+    auto *source = new Source(Source::from_string("test", text));
+    Diag diag("test", source);
+    if (!read(b, *source, m, diag)) throw std::runtime_error(diag.messages().empty() ? "?" : diag.messages()[0] + text);
+    const Func *f = m.func(b.sym("g"));
+    const Let &let = to<Let>(f->body[0]);
+    const Call &call = to<Call>(let.value);
+    std::vector<const Type *> types;
+    for (const Expr *a : call.args) {
+      const Type *t = nullptr;
+      if (auto *n = as<Name>(a))
+        for (const Param &p : f->params)
+          if (p.def.name == n->name) t = p.def.type;
+      if (auto *g = as<Global>(a)) t = m.constant(g->name)->type;
+      types.push_back(t);
+    }
+    const OpInfo *op = find_op(b.text(call.callee));
+    if (!op) throw OpError(fmt::format("no operator {}", b.text(call.callee)));
+    OpUse u(b, *op, types, call.args, let.attrs, &m);
+    for (const Def &d : let.defs) u.results.push_back(d.name);
+    u.wanted = let.defs[0].type;
+    return u;
+  }
+
+  // The types of the results, and what is assumed: "f32[n, 4] | assume n == m"
+  std::string shape(std::string_view params, std::string_view line, std::string_view constants = "") {
+    try {
+      OpUse u = use(params, line, constants);
+      std::string out;
+      for (const Type *t : infer(u)) out += (out.empty() ? "" : ", ") + print(b, t);
+      for (const Expr *e : u.assumptions) out += " | assume " + print(b, e);
+      return out;
+    } catch (const OpError &e) {
+      return std::string("error: ") + e.what();
+    }
+  }
+
+  // The kernel of one use.
+  std::string kernel(std::string_view params, std::string_view line, std::string_view constants = "") {
+    try {
+      OpUse u = use(params, line, constants);
+      auto types = infer(u);
+      types.resize(std::min(types.size(), u.result_count()));
+      return "\n" + print(b, op_kernel(u, types, b.sym("k"), {}).kernel);
+    } catch (const OpError &e) {
+      return std::string("error: ") + e.what();
+    }
+  }
+
+  std::string dims_ = "n, m";
+};
+
+TEST_F(Ops, TableIsWellFormed) {
+  std::string_view before;
+  for (const OpInfo &op : all_ops()) {
+    EXPECT_LT(before, op.name);
+    before = op.name;
+    EXPECT_EQ(find_op(op.name), &op);
+    EXPECT_TRUE(op.shape && op.define) << op.name;
+    auto known = [&](const std::string &type) {
+      bool variable = type == "size" || dtype_named(type) != DType::Invalid;
+      for (const TypeVar &v : op.types) variable = variable || v.name == type;
+      return variable;
+    };
+    for (const Operand &o : op.inputs) EXPECT_TRUE(known(o.type)) << op.name << " " << o.name;
+    for (const Operand &o : op.outputs) EXPECT_TRUE(known(o.type)) << op.name << " " << o.name;
+    for (const AttrSpec &a : op.attrs) EXPECT_NE(std::string_view("ifsvmIFS").find(a.type), std::string::npos) << op.name;
+    std::string error;
+    if (!op.expression.empty()) {
+      EXPECT_TRUE(read_expr(b, op.expression, &error)) << op.name << ": " << error;
+    }
+  }
+  EXPECT_EQ(find_op("NoSuch"), nullptr);
+}
+
+TEST_F(Ops, Elementwise) {
+  EXPECT_EQ(shape("x: f32[n, 3]", "y: f32[] = Relu(x)"), "f32[n, 3]");
+  EXPECT_EQ(shape("x: f32[n, 3], c: f32[4, 1, 1]", "y: f32[] = Add(x, c)"), "f32[4, n, 3]");
+  EXPECT_EQ(shape("x: f32[n], c: f32[m]", "y: f32[] = Add(x, c)"), "f32[n] | assume n == m");
+  EXPECT_EQ(shape("x: f32[3], c: f32[n]", "y: f32[] = Less(x, c)"), "bool[3] | assume n == 3");
+  EXPECT_EQ(shape("x: f32[3], c: f32[4]", "y: f32[] = Add(x, c)"), "error: dimension 0 of the inputs: expected 3, found 4");
+  EXPECT_EQ(shape("x: f32[3], c: i32[3]", "y: f32[] = Add(x, c)"),
+            "error: input 1 (b): expected f32 like the inputs before it, found i32");
+  EXPECT_EQ(shape("x: bool[3]", "y: f32[] = Relu(x)"), "error: input 0 (x): expected num, found bool");
+  EXPECT_EQ(shape("x: f32[3]", "y: f32[] = Relu(x) {beta = 1}"), "error: unknown attribute 'beta'");
+  EXPECT_EQ(shape("x: f32[3]", "y: f32[] = Relu(x, x)"), "error: expected at most 1 inputs, found 2");
+  EXPECT_EQ(shape("x: f32[3]", "y: f32[] = Add(x, 1)"), "error: input 1 (b): expected f32, found a literal of another type");
+}
+
+TEST_F(Ops, ElementwiseKernels) {
+  EXPECT_EQ(kernel("x: f32[n, 3]", "y: f32[] = Relu(x)"), R"(
+kernel @k[n](x: f32[n, 3]) -> (y: f32[n, 3]) {
+  compute y[i in n, j in 3] = max(x[i, j], 0.0)
+})");
+  EXPECT_EQ(kernel("x: i8[n]", "y: f32[] = Relu(x)"), R"(
+kernel @k[n](x: i8[n]) -> (y: i8[n]) {
+  compute y[i in n] = max(x[i], 0)
+})");
+  EXPECT_EQ(kernel("x: u8[n]", "y: f32[] = Sign(x)"), R"(
+kernel @k[n](x: u8[n]) -> (y: u8[n]) {
+  compute y[i in n] = where(x[i] > 0, 1, where(x[i] < 0, 255, x[i]))
+})");
+  EXPECT_EQ(kernel("x: f32[n, 3], c: f32[4, 1, 1]", "y: f32[] = Add(x, c)"), R"(
+kernel @k[n](a: f32[n, 3], b: f32[4, 1, 1]) -> (c: f32[4, n, 3]) {
+  compute c[i in 4, j in n, k in 3] = a[j, k] + b[i, 0, 0]
+})");
+  EXPECT_EQ(kernel("x: f16[2]", "y: f32[] = Gelu(x) {approximate = \"tanh\"}"), R"(
+kernel @k(x: f16[2]) -> (y: f16[2]) {
+  compute y[i in 2] = f16(0.5 * f32(x[i]) * (1.0 + tanh(0.7978846 * (f32(x[i]) + 0.044715 * f32(x[i]) * f32(x[i]) * f32(x[i])))))
+})");
+  EXPECT_EQ(kernel("x: f32[n]", "y: f32[] = Clip(x, none, 6.0)"), R"(
+kernel @k[n](x: f32[n]) -> (y: f32[n]) {
+  compute y[i in n] = min(x[i], 6.0)
+})");
+  EXPECT_EQ(kernel("x: f32[n]", "y: f16[n] = Cast(x)"), R"(
+kernel @k[n](x: f32[n]) -> (y: f16[n]) {
+  compute y[i in n] = f16(x[i])
+})");
+  EXPECT_EQ(kernel("x: i64[m]", "y: i64[m] = Add(x, n + 1)"), R"(
+kernel @k[m](n: index, a: i64[m]) -> (c: i64[m]) {
+  compute c[i in m] = a[i] + i64(n + 1)
+})");
+}
+
+TEST_F(Ops, Products) {
+  EXPECT_EQ(shape("x: f32[n, 8], w: f32[4, 8]", "y: f32[] = Gemm(x, w) {transB = 1}"), "f32[n, 4]");
+  EXPECT_EQ(shape("x: f32[n, 8], w: f32[4, 7]", "y: f32[] = Gemm(x, w) {transB = 1}"),
+            "error: the dimension summed over: expected 8, found 7");
+  EXPECT_EQ(shape("x: f32[2, 1, 3, 4], w: f32[5, 4, 6]", "y: f32[] = MatMul(x, w)"), "f32[2, 5, 3, 6]");
+  EXPECT_EQ(shape("x: f32[4], w: f32[5, 4, 6]", "y: f32[] = MatMul(x, w)"), "f32[5, 6]");
+  EXPECT_EQ(shape("x: f32[4], w: f32[4]", "y: f32[] = MatMul(x, w)"), "f32[]");
+  EXPECT_EQ(kernel("x: f32[n, 8], w: f32[4, 8], b: f32[4]", "y: f32[] = Gemm(x, w, b) {transB = 1}"), R"(
+kernel @k[n](a: f32[n, 8], b: f32[4, 8], c: f32[4]) -> (y: f32[n, 4]) {
+  compute y[i in n, j in 4] = sum(a[i, k] * b[j, k] for k in 8) + c[j]
+})");
+  EXPECT_EQ(kernel("x: f16[n, 8], w: f16[8, 4]", "y: f32[] = MatMul(x, w)"), R"(
+kernel @k[n](a: f16[n, 8], b: f16[8, 4]) -> (y: f16[n, 4]) {
+  compute y[i in n, j in 4] = f16(sum(f32(a[i, k]) * f32(b[k, j]) for k in 8))
+})");
+}
+
+TEST_F(Ops, Convolutions) {
+  auto conv = [&](std::string_view attrs) {
+    return shape("x: f32[n, 4, 7, 9], w: f32[6, 4, 3, 3]", fmt::format("y: f32[] = Conv(x, w) {{{}}}", attrs));
+  };
+  EXPECT_EQ(conv("group = 1"), "f32[n, 6, 5, 7]");
+  EXPECT_EQ(conv("pads = [1, 1, 1, 1], strides = [2, 2]"), "f32[n, 6, 4, 5]");
+  EXPECT_EQ(conv("dilations = [2, 2], pads = [0, 1, 2, 3]"), "f32[n, 6, 5, 9]");
+  EXPECT_EQ(conv("auto_pad = \"SAME_UPPER\", strides = [2, 2]"), "f32[n, 6, 4, 5]");
+  EXPECT_EQ(conv("auto_pad = \"VALID\", strides = [2, 2]"), "f32[n, 6, 3, 4]");
+  EXPECT_EQ(conv("group = 2"), "error: channels of the input: expected 8, found 4");
+  EXPECT_EQ(conv("strides = [0, 1]"), "error: strides and dilations must be at least 1");
+  dims_ = "n, h, w";
+  EXPECT_EQ(shape("x: f32[n, 4, h, w], k: f32[6, 4, 3, 3]", "y: f32[] = Conv(x, k) {pads = [1, 1, 1, 1]}"), "f32[n, 6, h, w]");
+  EXPECT_EQ(shape("x: f32[n, 4, h, w], k: f32[6, 4, 3, 3]", "y: f32[] = Conv(x, k) {pads = [1, 1, 1, 1], strides = [2, 1]}"),
+            "f32[n, 6, (h + 1) // 2, w]");
+  EXPECT_EQ(shape("x: f32[1, 1, 3, 3], k: f32[1, 2, 3, 3]", "y: f32[] = ConvTranspose(x, k) {strides = [3, 2], output_padding = [1, 1]}"),
+            "f32[1, 2, 10, 8]");
+  EXPECT_EQ(kernel("x: f32[1, 1, 5, 5], w: f32[2, 1, 3, 3], b: f32[2]", "y: f32[] = Conv(x, w, b) {pads = [1, 1, 1, 1]}"), R"(
+kernel @k(x: f32[1, 1, 5, 5], w: f32[2, 1, 3, 3], b: f32[2]) -> (y: f32[1, 2, 5, 5]) {
+  alloc padded: f32[1, 1, 7, 7]
+  compute padded[i in 1, j in 1, k in 7, l in 7] = where(k >= 1 && k < 6 && l >= 1 && l < 6, x[i, j, k - 1, l - 1], 0.0)
+  compute y[i in 1, j in 2, k in 5, l in 5] = sum(padded[i, p, k + q, l + r] * w[j, p, q, r] for p in 1, q in 3, r in 3) + b[j]
+})");
+}
+
+TEST_F(Ops, Pools) {
+  auto pool = [&](std::string_view op, std::string_view attrs) {
+    return shape("x: f32[1, 3, 32, 32]", fmt::format("y: f32[] = {}(x) {{{}}}", op, attrs));
+  };
+  EXPECT_EQ(pool("MaxPool", "kernel_shape = [2, 2]"), "f32[1, 3, 31, 31], i64[1, 3, 31, 31]");
+  EXPECT_EQ(pool("AveragePool", "kernel_shape = [3, 3], pads = [2, 2, 2, 2]"), "f32[1, 3, 34, 34]");
+  EXPECT_EQ(pool("AveragePool", "ceil_mode = 1, kernel_shape = [3, 3], strides = [2, 2]"), "f32[1, 3, 16, 16]");
+  EXPECT_EQ(pool("AveragePool", "auto_pad = \"SAME_LOWER\", kernel_shape = [2, 2]"), "f32[1, 3, 32, 32]");
+  EXPECT_EQ(pool("MaxPool", "strides = [2, 2]"), "error: attribute 'kernel_shape' is missing");
+  // The last window of an axis may not begin in the padding behind it.
+  EXPECT_EQ(shape("x: f32[1, 1, 2]", "y: f32[] = MaxPool(x) {ceil_mode = 1, kernel_shape = [1], strides = [2]}").substr(0, 12),
+            "f32[1, 1, 1]");
+}
+
+TEST_F(Ops, Reductions) {
+  EXPECT_EQ(shape("x: f32[n, 3, 4]", "y: f32[] = ReduceSum(x, [1, -1]) {keepdims = 0}"), "f32[n]");
+  EXPECT_EQ(shape("x: f32[n, 3, 4]", "y: f32[] = ReduceSum(x)"), "f32[1, 1, 1]");
+  EXPECT_EQ(shape("x: f32[n, 3]", "y: f32[] = ReduceSum(x, []) {noop_with_empty_axes = 1}"), "f32[n, 3]");
+  EXPECT_EQ(shape("x: f32[n, 3]", "y: f32[] = ReduceSum(x, [2])"), "error: axis 2 is outside the rank 2");
+  EXPECT_EQ(shape("x: f32[n, 3], a: i64[1]", "y: f32[] = ReduceSum(x, a)"),
+            "error: input 1 (axes) must be known when compiling");
+  EXPECT_EQ(shape("x: f32[n, 3]", "y: f32[] = ReduceMean(x, @a)", "const @a: i64[1] = [1]\n"), "f32[n, 1]");
+  EXPECT_EQ(kernel("x: f16[n, 3]", "y: f32[] = ReduceMean(x, [1]) {keepdims = 0}"), R"(
+kernel @k[n](x: f16[n, 3]) -> (y: f16[n]) {
+  compute y[i in n] = f16(sum(f32(x[i, j]) for j in 3) / 3.0)
+})");
+  EXPECT_EQ(kernel("x: f32[n, m]", "y: f32[] = ArgMax(x) {axis = 1, keepdims = 0}"), R"(
+kernel @k[n, m](x: f32[n, m]) -> (y: i64[n]) {
+  alloc m_1: f32[n]
+  compute m_1[i in n] = max(x[i, j] for j in m)
+  compute y[i in n] = min(where(x[i, j] == m_1[i] || isnan(x[i, j]), i64(j), 9223372036854775807) for j in m)
+})");
+}
+
+TEST_F(Ops, Softmax) {
+  EXPECT_EQ(kernel("x: f32[n, 10]", "y: f32[] = Softmax(x)"), R"(
+kernel @k[n](x: f32[n, 10]) -> (y: f32[n, 10]) {
+  alloc m: f32[n]
+  compute m[i in n] = max(x[i, j] for j in 10)
+  alloc e: f32[n, 10]
+  compute e[i in n, j in 10] = exp(x[i, j] - m[i])
+  alloc s: f32[n]
+  compute s[i in n] = sum(e[i, j] for j in 10)
+  compute y[i in n, j in 10] = e[i, j] / s[i]
+})");
+}
+
+TEST_F(Ops, Shapes) {
+  EXPECT_EQ(shape("x: f32[n, 16, 4, 4]", "y: f32[] = Reshape(x, [n, -1])"), "f32[n, 256]");
+  EXPECT_EQ(shape("x: f32[n, 16, 4, 4]", "y: f32[] = Reshape(x, [0, -1])"), "f32[n, 256]");
+  EXPECT_EQ(shape("x: f32[n, 12]", "y: f32[] = Reshape(x, [-1, 3, 4])"), "f32[n, 3, 4]");
+  EXPECT_EQ(shape("x: f32[n, 2]", "y: f32[] = Reshape(x, [-1, 4])"), "f32[n // 2, 4] | assume n * 2 % 4 == 0");
+  EXPECT_EQ(shape("x: f32[2, 3]", "y: f32[] = Reshape(x, [4, -1])"), "error: 6 elements do not divide by 4");
+  EXPECT_EQ(shape("x: f32[2, 3]", "y: f32[] = Reshape(x, [7])"), "error: number of elements: expected 6, found 7");
+  EXPECT_EQ(shape("x: f32[n, 3, 4]", "y: f32[] = Flatten(x)"), "f32[n, 12]");
+  EXPECT_EQ(shape("x: f32[2, 3, 4]", "y: f32[] = Flatten(x) {axis = 0}"), "f32[1, 24]");
+  EXPECT_EQ(shape("x: f32[1, n, 1]", "y: f32[] = Squeeze(x, [0])"), "f32[n, 1]");
+  EXPECT_EQ(shape("x: f32[1, n, 1]", "y: f32[] = Squeeze(x)"), "f32[n]");
+  EXPECT_EQ(shape("x: f32[n]", "y: f32[] = Unsqueeze(x, [0, -1])"), "f32[1, n, 1]");
+  EXPECT_EQ(shape("x: f32[n, 3, 4]", "y: f32[] = Transpose(x)"), "f32[4, 3, n]");
+  EXPECT_EQ(shape("x: f32[n, 3], z: f32[m, 3]", "y: f32[] = Concat(x, z) {axis = 0}"), "f32[m + n, 3]");
+  EXPECT_EQ(shape("x: f32[7, 2]", "y: f32[], z: f32[], w: f32[] = Split(x) {num_outputs = 3}"), "f32[3, 2], f32[3, 2], f32[1, 2]");
+  EXPECT_EQ(shape("x: f32[20, 10, 5]", "y: f32[] = Slice(x, [0, 0], [3, 10], [0, 1])"), "f32[3, 10, 5]");
+  EXPECT_EQ(shape("x: f32[20, 10]", "y: f32[] = Slice(x, [20, 0], [0, 9223372036854775807], [0, 1], [-4, 3])"), "f32[5, 4]");
+  EXPECT_EQ(shape("x: f32[n, 10]", "y: f32[] = Slice(x, [1], [9223372036854775807], [0])"), "f32[max(n - 1, 0), 10]");
+  EXPECT_EQ(shape("x: f32[3, 1]", "y: f32[] = Expand(x, [2, 1, 6])"), "f32[2, 3, 6]");
+  EXPECT_EQ(shape("x: f32[n, 3]", "y: f32[] = Tile(x, [2, 3])"), "f32[n * 2, 9]");
+  EXPECT_EQ(shape("x: f32[1, 3, 4, 5]", "y: f32[] = Pad(x, [0, 0, 1, 2, 0, 0, 3, 4])"), "f32[1, 3, 8, 11]");
+  EXPECT_EQ(shape("x: f32[n, 3, 4]", "y: i64[] = Shape(x) {start = 1}"), "i64[2]");
+  EXPECT_EQ(kernel("x: f32[n, 16]", "y: f32[] = Reshape(x, [n, 4, 4])"), R"(
+kernel @k[n](x: f32[n, 16]) -> (y: f32[n, 4, 4]) {
+  compute y[i in n, j in 4, k in 4] = x[i, j * 4 + k]
+})");
+  EXPECT_EQ(kernel("x: f32[n, 3, 4]", "y: f32[] = Flatten(x)"), R"(
+kernel @k[n](x: f32[n, 3, 4]) -> (y: f32[n, 12]) {
+  compute y[i in n, j in 12] = x[i, j // 4, j % 4]
+})");
+  EXPECT_EQ(kernel("x: f32[n, 3]", "s: i64[] = Shape(x)"), R"(
+kernel @k(n: index) -> (y: i64[2]) {
+  compute y[i in 2] = where(i == 0, i64(n), i64(3))
+})");
+}
+
+}  // namespace
+}  // namespace mlc
