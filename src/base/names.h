@@ -25,7 +25,7 @@ class Names {
     for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
       Slot &slot = table_[i];
       if (!slot.id) return add(s, h, i);
-      if (slot.hash == uint32_t(h >> 32) && texts_[slot.id] == s) return {slot.id};
+      if (slot.hash == uint32_t(h >> 32) && same(texts_[slot.id], s)) return {slot.id};
     }
   }
   Sym find(std::string_view s) const;  // Sym{} if never interned
@@ -56,6 +56,14 @@ class Names {
       default: v = uint8_t(p[0]) | uint64_t(uint8_t(p[n / 2])) << 8 | uint64_t(uint8_t(p[n - 1])) << 16;
     }
     return v;
+  }
+  static bool same(std::string_view a, std::string_view b) {  // names are short: no call of memcmp
+    if (a.size() != b.size()) return false;
+    const char *p = a.data(), *q = b.data();
+    size_t n = a.size();
+    for (; n >= 8; p += 8, q += 8, n -= 8)
+      if (load(p, 8) != load(q, 8)) return false;
+    return !n || load(p, n) == load(q, n);
   }
   static uint64_t mix(uint64_t x) {
     __uint128_t m = __uint128_t(x) * 0xd6e8feb86659fd93u;

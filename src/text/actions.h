@@ -16,16 +16,23 @@ inline Value at(uint32_t offset) { Value v{}; v.at = offset; return v; }
 inline Value any(const void *p, uint32_t offset = 0) { Value v = at(offset); v.any = const_cast<void *>(p); return v; }
 inline Value expr(const Expr *e, Value first) { Value v = at(first.at); v.expr = e; return v; }
 template <class T> const T &get(Value v) { return *static_cast<const T *>(v.any); }
-inline Attrs attrs_of(Value v) { return v.any ? get<Attrs>(v) : Attrs{}; }
-inline Syms syms_of(Value v) { return v.any ? get<Syms>(v) : Syms{}; }
-inline const Def *def_of(Value v) { return &get<Def>(v); }
-inline const Iter *iter_of(Value v) { return &get<Iter>(v); }
+// A list as its first element and `len`; a Def and an Iter as pointer, place and name in `len`.
+template <class T> Value list_value(std::span<const T> l, uint32_t offset = 0) {
+  Value v = any(l.data(), offset);
+  v.len = uint32_t(l.size());
+  return v;
+}
+template <class T> std::span<const T> list_of(Value v) { return {static_cast<const T *>(v.any), v.len}; }
+inline Attrs attrs_of(Value v) { return list_of<Attr>(v); }
+inline Syms syms_of(Value v) { return list_of<Sym>(v); }
+inline Def def_of(Value v) { return {{v.len}, v.at, v.type}; }
+inline Iter iter_of(Value v) { return {{v.len}, v.expr, v.at}; }
 inline Value no_attrs() { return any(nullptr); }
 inline Value no_defs() { return any(nullptr); }
 inline Value no_syms() { return any(nullptr); }
 inline Value no_place() { return any(nullptr); }
-inline Value take_defs(Reader &r, Value v) { return any(r.keep(r.defs.take(r.b, v.mark)), v.at); }
-inline Value take_syms(Reader &r, Value v) { return any(r.keep(r.syms.take(r.b, v.mark)), v.at); }
+inline Value take_defs(Reader &r, Value v) { return list_value(r.defs.take(r.b, v.mark), v.at); }
+inline Value take_syms(Reader &r, Value v) { return list_value(r.syms.take(r.b, v.mark), v.at); }
 inline PlaceV place_of(Value v) { return v.any ? get<PlaceV>(v) : PlaceV{{}, -1}; }
 inline std::string_view text_of(Value v) { return {v.text, v.len}; }
 
@@ -50,10 +57,16 @@ inline Value reduction(Reader &r, Value f, Value args, Value iters) {
   return call(r, f, a, r.iters.take(r.b, iters.mark));
 }
 inline Value callee(Reader &r, Value word) { Value v = word; v.sym = r.intern(word); v.len = 0; return v; }
-inline Value iter(Reader &r, Value n, Value extent) { return any(r.keep(Iter{n.sym, extent.expr, n.at}), n.at); }
+inline Value iter(Value n, Value extent) {
+  extent.at = n.at, extent.len = n.sym.id;
+  return extent;
+}
 
 // ---- types
-inline Value definition(Reader &r, Value n, Value t) { return any(r.keep(Def{n.sym, n.at, t.type}), n.at); }
+inline Value definition(Value n, Value t) {
+  t.at = n.at, t.len = n.sym.id;
+  return t;
+}
 inline Value place(Reader &r, Value n, int32_t index) { return any(r.keep(PlaceV{n.sym, index}), n.at); }
 inline int32_t device_index(Reader &r, Value v) {
   const Int &i = to<Int>(v.expr);
@@ -71,7 +84,7 @@ inline Value full_type(Reader &r, Value base, Value suffix) {
   return v;
 }
 inline Value signature(Reader &r, Value dims, Value params, Value results) {
-  return any(r.keep(SigV{syms_of(dims), get<Params>(params), results.any ? get<Defs>(results) : Defs{}}));
+  return any(r.keep(SigV{syms_of(dims), list_of<Param>(params), list_of<Def>(results)}));
 }
 
 // ---- statements
@@ -121,7 +134,7 @@ inline Value if_value(Reader &r, Value defs, Value cond, Value a, Value b, Value
   return stmt(r, defs, IfValue{{}, r.defs.take(r.b, defs.mark), cond.expr, get<Yield>(a), get<Yield>(b), syms_of(from)});
 }
 inline Value loop(Reader &r, Value defs, Value it, Value carry, Value until, Value body, Value from) {
-  return stmt(r, defs, Loop{{}, r.defs.take(r.b, defs.mark), *iter_of(it), r.carries.take(r.b, carry.mark), until.sym,
+  return stmt(r, defs, Loop{{}, r.defs.take(r.b, defs.mark), iter_of(it), r.carries.take(r.b, carry.mark), until.sym,
                             get<Yield>(body), syms_of(from)});
 }
 inline Value store(Reader &r, Value first, bool atomic, Value target, Value e, Value from) {
@@ -130,12 +143,12 @@ inline Value store(Reader &r, Value first, bool atomic, Value target, Value e, V
 inline Value compute(Reader &r, Value first, Value results, Value e, Value from) {
   return stmt(r, first, Compute{{}, r.results.take(r.b, results.mark), e.expr, syms_of(from)});
 }
-inline Value alloc(Reader &r, Value first, Value def) { return stmt(r, first, Alloc{{}, *def_of(def), {}, nullptr}); }
+inline Value alloc(Reader &r, Value first, Value def) { return stmt(r, first, Alloc{{}, def_of(def), {}, nullptr}); }
 inline Value alloc_at(Reader &r, Value first, Value def, Value base, Value offset) {
-  return stmt(r, first, Alloc{{}, *def_of(def), base.sym, offset.expr});
+  return stmt(r, first, Alloc{{}, def_of(def), base.sym, offset.expr});
 }
 inline Value view(Reader &r, Value first, Value def, Value source) {
-  return stmt(r, first, View{{}, *def_of(def), as<Load>(source.expr)});
+  return stmt(r, first, View{{}, def_of(def), as<Load>(source.expr)});
 }
 inline Value call_stmt(Reader &r, Value first, Value call, Value dests, Value attrs, Value from) {
   return stmt(r, first, CallStmt{{}, as<Call>(call.expr), r.exprs.take(r.b, dests.mark), attrs_of(attrs), syms_of(from)});
@@ -158,10 +171,10 @@ inline Value loop_kind(Sym tag, LoopKind kind) {
 }
 inline Value for_loop(Reader &r, Value first, Value it, Value kind, Value body) {
   const BodyV &b = get<BodyV>(body);
-  return stmt(r, first, For{{}, LoopKind(kind.len), *iter_of(it), kind.sym, b.notes, b.stmts});
+  return stmt(r, first, For{{}, LoopKind(kind.len), iter_of(it), kind.sym, b.notes, b.stmts});
 }
 inline Value for_nest(Reader &r, Value first, Value it, Value kind, Value inner) {
-  return stmt(r, first, For{{}, LoopKind(kind.len), *iter_of(it), kind.sym, {}, r.b.one(inner.stmt)});
+  return stmt(r, first, For{{}, LoopKind(kind.len), iter_of(it), kind.sym, {}, r.b.one(inner.stmt)});
 }
 inline Value begin_heads(Reader &r) {
   r.heads.push_back({});
@@ -169,8 +182,8 @@ inline Value begin_heads(Reader &r) {
 }
 inline Value axis_kind(Value v, AxisKind k) { v.len = uint32_t(k); return v; }
 inline void axis(Reader &r, Value kind, Value it, Value binding) {
-  const Iter *i = iter_of(it);
-  r.axes.push({AxisKind(kind.len), i->name, kind.at, i->extent, binding.expr});
+  Iter i = iter_of(it);
+  r.axes.push({AxisKind(kind.len), i.name, kind.at, i.extent, binding.expr});
 }
 inline void guard(Reader &r, Value first, Value e) {
   const Expr *&g = r.heads.back().guard;
