@@ -1,0 +1,31 @@
+// A kernel as loops and stores alone: computes are written out, blocks dissolve, calls of reducers are put in place.
+//
+//   compute y[i in n] = max(sum(x[i, k] for k in 8), 0.0)   ->   for i in n {
+//                                                                  alloc sum: f32[] in local
+//                                                                  sum[] = 0.0
+//                                                                  for k in 8 { sum[] = sum[] + x[i, k] }
+//                                                                  y[i] = max(sum[], 0.0)
+//                                                                }
+//   for i in n                                              ->   for i in n {
+//   for k in 8 {                                                   y[2 * i] = 0.0
+//     block y {                                                    for k in 8 {
+//       spatial j in 2 * n = 2 * i                                   y[2 * i] = y[2 * i] + x[i, k]
+//       reduce q in 8 = k                                          }
+//       init y[j] = 0.0                                          }
+//       y[j] = y[j] + x[j // 2, q]
+//
+// A reduction inside an expression folds from its identity, in the order of its iterators; under a `where` it stands in an
+// `if`, so that nothing more is loaded than the program would. An initialiser moves in front of the loops that its block
+// alone stands in and that only reduce axes use; elsewhere it is an `if`. What is left: For If While Let Store Alloc View
+// CallStmt Assume, and expressions without reductions. The first statement made of a compute or block carries its text as
+// a comment.
+#pragma once
+#include "base/diag.h"
+#include "ir/module.h"
+
+namespace mlc {
+
+// A kernel, scalar function or planned graph; the function itself if there is nothing to do. Null after an error.
+const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag);
+
+}  // namespace mlc

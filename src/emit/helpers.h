@@ -1,0 +1,37 @@
+// The small functions that emitted code calls: integer arithmetic without undefined behaviour, maxima in which NaN wins,
+// casts that saturate, types that C++ lacks. Each is a few lines of C++ and is emitted only if it is used. The rules are
+// those of man/mlc-numerics.7; the interpreter gives the same bits.
+#pragma once
+#include <string>
+#include <unordered_set>
+
+#include "num/dtype.h"
+
+namespace mlc {
+
+std::string_view c_storage(DType t);  // of an element in memory: bool uint8_t, f16 uint16_t, sub-byte types packed in uint8_t
+std::string_view c_value(DType t);    // of a scalar: bool bool, i4 int8_t, floats below f64 float
+
+class Helpers {
+ public:
+  explicit Helpers(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  // The name of helper `family` for t, which is emitted with all it needs: need("add", I32) -> P_add_i32.
+  //   integers       add sub mul neg div floordiv mod fmod max min abs ipow shl shr
+  //   packed ones    narrow load store shl shr (shifts by their own width)
+  //   f32, f64       max min at_least at_most (of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
+  //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a cast),
+  //                  encode64, encode64_saturated (of a double), round, round_saturated, round64 .. (-> the value as a float)
+  //   none           size_add size_sub size_mul (int64_t, flag cleared on overflow), sticky (int64_t -> double, see there)
+  std::string need(std::string_view family, DType t = DType::Invalid);
+  std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
+  std::string bits(DType from, DType to);  // P_bits_i32_of_f32
+  const std::string &text() const { return text_; }
+
+ private:
+  std::string add(const std::string &name, std::string_view body, DType t, DType from);
+  std::string prefix_, text_;
+  std::unordered_set<std::string> have_;
+};
+
+}  // namespace mlc

@@ -1,0 +1,67 @@
+// What the names of a function mean while it is printed.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arith/bounds.h"
+#include "emit/names.h"
+#include "ir/typing.h"
+
+namespace mlc {
+
+struct Entity {
+  enum Kind : uint8_t {
+    Value,     // a constant scalar
+    Variable,  // a buffer of rank 0 that is a local variable
+    Buffer,    // a pointer to the first element
+  } kind = Value;
+  std::string ident;
+  const Type *type = nullptr;
+  std::vector<const Expr *> strides;  // of a Buffer, in elements; empty: dense
+  std::string first;                  // of a Buffer of packed elements: where it begins, in elements; empty: 0
+  bool writable = false;
+  bool wild = false;                  // an index that comes from data: its arithmetic may wrap
+  size_t seen = 0;                    // how often its value was used
+  size_t at = 0;                      // where its definition stands in the text; 0: nowhere
+};
+
+class Scope {
+ public:
+  Scope(Build &b, const Module &m, const std::string &prefix) : b(b), env(b, m, nullptr), bounds(b), namer(prefix) {}
+
+  Build &b;
+  Env env;
+  Bounds bounds;
+  Namer namer;
+
+  Entity *find(Sym name) {
+    auto it = names_.find(name);
+    return it == names_.end() ? nullptr : &entities_[it->second];
+  }
+  // Names are never defined twice while the first is visible (the printer renames); an index is known to `bounds` too,
+  // by who defines it.
+  Entity &define(Sym name, Entity e) {
+    env.define(name, e.type);
+    names_[name] = entities_.size();
+    defined_.push_back(name);
+    entities_.push_back(std::move(e));
+    return entities_.back();
+  }
+  struct Mark {
+    size_t env, bounds, namer, defined;
+  };
+  Mark mark() const { return {env.mark(), bounds.mark(), namer.mark(), defined_.size()}; }
+  void pop(const Mark &m) {
+    env.pop(m.env), bounds.pop(m.bounds), namer.pop(m.namer);
+    for (; defined_.size() > m.defined; defined_.pop_back()) names_.erase(defined_.back());
+  }
+  const std::vector<Entity> &entities() const { return entities_; }  // all that ever were
+
+ private:
+  std::unordered_map<Sym, size_t> names_;
+  std::vector<Entity> entities_;
+  std::vector<Sym> defined_;
+};
+
+}  // namespace mlc
