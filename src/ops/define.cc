@@ -134,11 +134,18 @@ void Define::Body::store(const Tensor &t, const Indices &i, X value) {
   stmts.push_back(d.b.make(Store{{}, false, &to<Load>(t(i).e), value.e, {}}));
 }
 
-void Define::Body::when(X condition, const std::function<void(Body &)> &f) {
+void Define::Body::when(X condition, const Part &f) {
   if (is_truth(condition, true)) return f(*this);
   Body inner(d);
   f(inner);
   stmts.push_back(d.b.make(If{{}, condition.e, d.b.list(inner.stmts), {}, false}));
+}
+
+void Define::Body::choose(X condition, const Part &yes, const Part &no) {
+  if (auto *known = as<Bool>(condition.e)) return (known->value ? yes : no)(*this);
+  Body a(d), b(d);
+  yes(a), no(b);
+  stmts.push_back(d.b.make(If{{}, condition.e, d.b.list(a.stmts), d.b.list(b.stmts), true}));
 }
 
 X Define::Body::index(std::string_view base, X value, X n, bool negative) {
@@ -333,7 +340,7 @@ void names_in_order(const Expr *e, std::vector<Sym> &out) {
 
 }  // namespace
 
-OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from) {
+static OpKernel kernel_of(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from, bool counts) {
   Build &b = use.b;
   OpUse checked = use;
   checked.check();
@@ -356,10 +363,13 @@ OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name
     if (checked.has(i) && !checked.is_literal(i)) in[i] = fresh.make(checked.op.input(i)->name);
   std::vector<Def> defs;
   for (size_t i = 0; i < results.size(); ++i) {
-    out.push_back(fresh.make(checked.op.output(i)->name));
-    defs.push_back({out.back(), kNowhere, results[i]});
+    bool size = !results[i]->tensor;
+    out.push_back(size ? Sym{} : fresh.make(checked.op.output(i)->name));
+    if (!size) defs.push_back({out.back(), kNowhere, results[i]});
   }
-  std::vector<const Stmt *> body = define(checked, in, out, results, fresh, from);
+  Define d(checked, in, out, results, fresh, from);
+  (counts ? d.op.count : d.op.define)(d);
+  std::vector<const Stmt *> body = std::move(d.body);
   for (size_t i = checked.assumptions.size(); i-- > 0;)
     body.insert(body.begin(), b.make(Assume{{}, checked.assumptions[i]}));
 
@@ -396,6 +406,14 @@ OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name
   f.body = b.list(body);
   k.kernel = b.make(f);
   return k;
+}
+
+OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from) {
+  return kernel_of(use, std::move(results), name, from, false);
+}
+OpKernel count_kernel(const OpUse &use, Sym name, Syms from) {
+  if (!use.op.count) use.fail(use.op.name + " has no size that is data");
+  return kernel_of(use, {use.tensor(DType::I64, {})}, name, from, true);
 }
 
 }  // namespace mlc

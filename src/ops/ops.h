@@ -32,8 +32,8 @@ struct AttrSpec {
   char type;             // i int, f float, s string, I ints, F floats, S strings, v a scalar of the result's type, m map
   std::string fallback;  // the default as text ("-1", "1e-05", "\"NOTSET\""); "" = required; "?" = none, absent has a meaning of its own
 };
-struct TypeVar {  // "T=float": what a type variable may stand for
-  std::string name, group;
+struct TypeVar {  // "T=float": what a type variable may stand for; "R=any else T": T's where neither inputs nor text say it
+  std::string name, group, otherwise;
 };
 struct OpInfo {
   std::string name;
@@ -44,6 +44,7 @@ struct OpInfo {
   std::string expression;       // of ELEMENTWISE and REDUCE: text over the input names, attributes by name
   std::vector<Dims> (*shape)(OpUse &u);  // of each result; {} for a size
   void (*define)(Define &d);
+  void (*count)(Define &d);  // of operators whose first result is a size: computes it as result 0, i64[]; else null
   const Operand *input(size_t i) const;   // variadic ones repeat; null: too many
   const Operand *output(size_t i) const;
   const AttrSpec *attr(std::string_view key) const;  // null: there is none
@@ -150,7 +151,9 @@ class Define : public OpUse {
     X let(std::string_view base, DType t, X value);  // base: t = value
     void assume(X condition);
     void store(const Tensor &t, const Indices &i, X value);
-    void when(X condition, const std::function<void(Body &)> &f);
+    using Part = std::function<void(Body &)>;
+    void when(X condition, const Part &f);
+    void choose(X condition, const Part &yes, const Part &no);
     // An index that is data: index(x), checked against -n <= r < n, negative ones counted from the end.
     X index(std::string_view base, X value, X n, bool negative = true);
     std::vector<const Stmt *> stmts;
@@ -206,6 +209,9 @@ struct OpKernel {
   std::vector<Sym> indices;    // its first parameters: index scalars, by their names in the graph
   std::vector<size_t> inputs;  // its other parameters: which inputs of the use, in order
 };
+// Of an operator whose first result is a size that is data: `k: index, y: i64[2, k] = NonZero(x)`. Two kernels, the size is
+// an index parameter of the second:   c: i64[] = @count(x)   k: index = Item(c)   y: i64[2, k] = @fill(k, x)
+OpKernel count_kernel(const OpUse &use, Sym name, Syms from);
 OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from);
 
 }  // namespace mlc

@@ -10,10 +10,14 @@ namespace mlc {
 #define OP(name, inputs, outputs, types, attrs, pattern, shape, define) \
   std::vector<Dims> shape(OpUse &u);                                    \
   void define(Define &d);
+#define SIZED(name, inputs, outputs, types, attrs, shape, count, define) \
+  OP(name, inputs, outputs, types, attrs, , shape, define)               \
+  void count(Define &d);
 #define ELEMENTWISE(name, inputs, outputs, types, attrs, expression)
 #define REDUCE(name, types, expression)
 #include "../../grammar/ops.def"
 #undef OP
+#undef SIZED
 #undef ELEMENTWISE
 #undef REDUCE
 

@@ -13,18 +13,22 @@ struct Row {
   const char *expression;
   std::vector<Dims> (*shape)(OpUse &);
   void (*define)(Define &);
+  void (*count)(Define &);
 };
 
 constexpr Row kRows[] = {
 #define OP(name, inputs, outputs, types, attrs, pattern, shape, define) \
-  {#name, inputs, outputs, types, attrs, Pattern::pattern, "", shape, define},
+  {#name, inputs, outputs, types, attrs, Pattern::pattern, "", shape, define, nullptr},
+#define SIZED(name, inputs, outputs, types, attrs, shape, count, define) \
+  {#name, inputs, outputs, types, attrs, Pattern::Opaque, "", shape, define, count},
 #define ELEMENTWISE(name, inputs, outputs, types, attrs, expression) \
-  {#name, inputs, outputs, types, attrs, Pattern::Elementwise, expression, elementwise_shape, elementwise},
+  {#name, inputs, outputs, types, attrs, Pattern::Elementwise, expression, elementwise_shape, elementwise, nullptr},
 #define REDUCE(name, types, expression)                                                         \
   {#name, "x:T, axes:i64?", "y:T", types, "keepdims:i=1, noop_with_empty_axes:i=0", Pattern::Reduction, expression, \
-   reduce_shape, reduce},
+   reduce_shape, reduce, nullptr},
 #include "../../grammar/ops.def"
 #undef OP
+#undef SIZED
 #undef ELEMENTWISE
 #undef REDUCE
 };
@@ -59,11 +63,13 @@ std::vector<Operand> operands(std::string_view text) {  // "x:T, b:T?, rest:T*"
   return list;
 }
 
-std::vector<TypeVar> variables(std::string_view text) {  // "T=float, I=i32|i64"
+std::vector<TypeVar> variables(std::string_view text) {  // "T=float, I=i32|i64, R=any else T"
   std::vector<TypeVar> list;
   for (std::string &part : split_list(text)) {
     size_t eq = part.find('=');
-    list.push_back({part.substr(0, eq), part.substr(eq + 1)});
+    size_t other = part.find(" else ");
+    list.push_back({part.substr(0, eq), part.substr(eq + 1, other == std::string::npos ? other : other - eq - 1),
+                    other == std::string::npos ? "" : part.substr(other + 6)});
   }
   return list;
 }
@@ -83,7 +89,7 @@ std::vector<OpInfo> read_table() {
   std::vector<OpInfo> ops;
   for (const Row &r : kRows) {
     OpInfo op{r.name, operands(r.inputs), operands(r.outputs), variables(r.types), attributes(r.attrs), r.pattern,
-              r.expression, r.shape, r.define};
+              r.expression, r.shape, r.define, r.count};
     if (op.pattern == Pattern::Elementwise && (op.inputs.size() > 1 || op.inputs[0].variadic)) op.pattern = Pattern::Broadcast;
     ops.push_back(std::move(op));
   }

@@ -124,6 +124,9 @@ void OpUse::bind(const std::string &var, DType t, const std::string &what) {
 DType OpUse::elem_of(const Operand &o) const {
   if (DType fixed = dtype_named(o.type); fixed != DType::Invalid) return fixed;
   DType t = bound(o.type);
+  for (const TypeVar &v : op.types)
+    if (t == DType::Invalid && v.name == o.type && !v.otherwise.empty())
+      t = dtype_named(v.otherwise) != DType::Invalid ? dtype_named(v.otherwise) : bound(v.otherwise);
   if (t == DType::Invalid) fail(fmt::format("the element type of '{}' is not known: write the type of the result", o.name));
   return t;
 }
