@@ -2,6 +2,8 @@
 // shortest numbers, quotes only where they must be, a perfect nest of loops one line a loop.
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <memory>
 
 #include "num/literal.h"
 #include "text/text.h"
@@ -36,16 +38,21 @@ bool bare_global(std::string_view s) {
   return !s.empty() && word_char(s[0]) && word_char(s.back());
 }
 
-void escape(std::string &out, std::string_view s, char quote) {
+bool plain(unsigned char c, char quote) { return c >= 32 && c != 127 && c != '\\' && c != static_cast<unsigned char>(quote); }
+
+template <class Out> void escape(Out &out, std::string_view s, char quote) {
   out += quote;
-  for (unsigned char c : s) {
+  for (size_t i = 0; i < s.size();) {
+    size_t from = i;
+    while (i < s.size() && plain(s[i], quote)) i++;
+    out += s.substr(from, i - from);
+    if (i == s.size()) break;
+    unsigned char c = s[i++];
+    const char *hex = "0123456789abcdef";
     if (c == '\n') out += "\\n";
     else if (c == '\t') out += "\\t";
-    else if (c == '\\' || c == static_cast<unsigned char>(quote)) out += '\\', out += char(c);
-    else if (c < 32 || c == 127) {
-      const char *hex = "0123456789abcdef";
-      out += "\\x", out += hex[c >> 4], out += hex[c & 15];
-    } else out += char(c);
+    else if (c >= 32 && c != 127) out += '\\', out += char(c);
+    else out += "\\x", out += hex[c >> 4], out += hex[c & 15];
   }
   out += quote;
 }
@@ -63,9 +70,62 @@ int precedence(Op op) {
 }
 constexpr std::string_view kSpelling[] = {"-", "!", "||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%"};
 
+// What is printed, in pieces: a large text is never held as a whole unless somebody wants it so.
+class Pieces {
+ public:
+  Pieces(const Sink &sink, size_t size) : sink_(sink), size_(size), buffer_(new char[size]), p_(buffer_.get()) {}
+  ~Pieces() { flush(); }
+  Pieces &operator+=(char c) {
+    if (p_ == end()) flush();
+    *p_++ = c;
+    return *this;
+  }
+  Pieces &operator+=(std::string_view s) {
+    size_t n = s.size();
+    if (size_t(end() - p_) < n) return large(s);
+    const char *from = s.data();
+    if (n > 16) memcpy(p_, from, n);
+    else if (n >= 8) word<uint64_t>(from, n);
+    else if (n >= 4) word<uint32_t>(from, n);
+    else for (size_t i = 0; i < n; i++) p_[i] = from[i];
+    p_ += n;
+    return *this;
+  }
+  void blanks(size_t n) {
+    static constexpr std::string_view kBlanks = "                                                                ";
+    for (; n > kBlanks.size(); n -= kBlanks.size()) *this += kBlanks;
+    *this += kBlanks.substr(0, n);
+  }
+
+ private:
+  char *end() const { return buffer_.get() + size_; }
+  void flush() {
+    if (p_ != buffer_.get()) sink_({buffer_.get(), size_t(p_ - buffer_.get())});
+    p_ = buffer_.get();
+  }
+  Pieces &large(std::string_view s) {
+    flush();
+    if (s.size() > size_) return sink_(s), *this;
+    memcpy(p_, s.data(), s.size());
+    p_ += s.size();
+    return *this;
+  }
+  // Two words that overlap cover 1 to 2 words of text: no call of memcpy for the short pieces that most are.
+  template <class Word> void word(const char *from, size_t n) {
+    memcpy(p_, from, sizeof(Word));
+    memcpy(p_ + n - sizeof(Word), from + n - sizeof(Word), sizeof(Word));
+  }
+  const Sink &sink_;
+  size_t size_;
+  std::unique_ptr<char[]> buffer_;
+  char *p_;
+};
+
 class Printer {
  public:
-  Printer(const Build &b, std::string &out) : b_(b), out_(out), spelt_(b.names.size()) {}
+  enum Size { Part, Whole };
+  Printer(const Build &b, const Sink &sink, Size size)
+      : b_(b), out_(sink, size == Whole ? 1 << 16 : 1 << 8), spelt_(size == Whole ? b.names.size() : 0) {}
 
   void module(const Module &m) {
     comment(m.head_comment);
@@ -284,7 +344,7 @@ class Printer {
 
  private:
   void put(std::string_view s) { out_ += s; }
-  void indent() { out_.append(size_t(level_) * 2, ' '); }
+  void indent() { out_.blanks(size_t(level_) * 2); }
   void close() {
     level_--;
     indent(), put("}\n");
@@ -300,8 +360,8 @@ class Printer {
 
   // Whether a name needs quotes, computed once a name: 1 no, 2 yes.
   bool quoted(Sym s, std::string_view text) {
-    if (s.id >= spelt_.size()) spelt_.resize(b_.names.size());
-    uint8_t &known = spelt_[s.id];
+    uint8_t once = 0;
+    uint8_t &known = s.id < spelt_.size() ? spelt_[s.id] : once;
     if (!known) {
       bool reserved = false;
       for (std::string_view w : kWords) reserved = reserved || w == text;
@@ -365,8 +425,8 @@ class Printer {
     }
     put("}");
   }
-  void from(Syms l) {
-    for (size_t i = 0; i < l.size(); i++) put(i ? ", " : " from "), escape(out_, b_.text(l[i]), '"');
+  void from(Syms l, std::string_view word = " from ") {
+    for (size_t i = 0; i < l.size(); i++) put(i ? ", " : word), escape(out_, b_.text(l[i]), '"');
   }
   void place(Sym device, int32_t index) {
     name(device);
@@ -376,9 +436,7 @@ class Printer {
     for (const Attr &a : n.attrs) indent(), put("attr "), key(a.key), put(" = "), expr(a.value), put("\n");
     if (n.from.empty()) return;
     indent();
-    size_t start = out_.size();
-    from(n.from);
-    out_.erase(start, 1);  // the space before `from`
+    from(n.from, "from ");
     put("\n");
   }
   void body(const Notes &n, Stmts s) {
@@ -471,47 +529,41 @@ class Printer {
   }
 
   const Build &b_;
-  std::string &out_;
+  Pieces out_;
   std::vector<uint8_t> spelt_;
   int level_ = 0;
 };
 
 }  // namespace
 
-void print(const Build &b, const Module &m, std::string &out) { Printer(b, out).module(m); }
+void print(const Build &b, const Module &m, const Sink &sink) { Printer(b, sink, Printer::Whole).module(m); }
+
+void print(const Build &b, const Module &m, std::string &out) {
+  print(b, m, [&](std::string_view piece) { out += piece; });
+}
 
 std::string print(const Build &b, const Module &m) {
   std::string out;
   print(b, m, out);
   return out;
 }
-std::string print(const Build &b, const Expr *e) {
+
+// One part of a module as a string, without its last newline.
+template <class F> static std::string part(const Build &b, const F &f) {
   std::string out;
-  Printer(b, out).expr(e);
+  Sink sink = [&](std::string_view piece) { out += piece; };
+  {
+    Printer p(b, sink, Printer::Part);
+    f(p);
+  }
+  if (!out.empty() && out.back() == '\n') out.pop_back();
   return out;
 }
-std::string print(const Build &b, const Type *t) {
-  std::string out;
-  Printer(b, out).type(t);
-  return out;
-}
-std::string print(const Build &b, const Stmt *s) {
-  std::string out;
-  Printer(b, out).stmt(s);
-  if (!out.empty()) out.pop_back();
-  return out;
-}
-std::string print(const Build &b, const Item *i) {
-  std::string out;
-  Printer(b, out).item(i);
-  if (!out.empty()) out.pop_back();
-  return out;
-}
-std::string print_name(const Build &b, Sym s) {
-  std::string out;
-  Printer(b, out).name(s);
-  return out;
-}
+std::string print(const Build &b, const Expr *e) { return part(b, [&](Printer &p) { p.expr(e); }); }
+std::string print(const Build &b, const Type *t) { return part(b, [&](Printer &p) { p.type(t); }); }
+std::string print(const Build &b, const Stmt *s) { return part(b, [&](Printer &p) { p.stmt(s); }); }
+std::string print(const Build &b, const Item *i) { return part(b, [&](Printer &p) { p.item(i); }); }
+std::string print_name(const Build &b, Sym s) { return part(b, [&](Printer &p) { p.name(s); }); }
 std::string quote(std::string_view s) {
   std::string out;
   escape(out, s, '"');

@@ -1,5 +1,6 @@
 // The two halves of the text: read and print. print(read(t)) == t for canonical t; read(print(m)) equals m for all m.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "base/diag.h"
@@ -14,6 +15,8 @@ bool read(Build &b, const Source &source, Module &m, Diag &diag);
 // The canonical text, from the first `mlc 1` to the last newline.
 std::string print(const Build &b, const Module &m);
 void print(const Build &b, const Module &m, std::string &out);
+using Sink = std::function<void(std::string_view)>;
+void print(const Build &b, const Module &m, const Sink &sink);  // in pieces, in order
 
 // Parts of it, for messages and comments: one line, no newline at the end.
 std::string print(const Build &b, const Expr *e);
