@@ -1,0 +1,75 @@
+#include "interp/interp.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <new>
+
+#include "interp/machine.h"
+
+namespace mlc {
+
+using namespace interp;
+
+namespace {
+
+Ref from_array(Memory &m, const Array &a) {
+  Ref r = Ref::dense(m, a.type, a.dims, true);
+  memcpy(r.data(), a.bytes.data(), std::min(a.bytes.size(), size_t(r.storage->size)));
+  return r;
+}
+
+Array to_array(const Value &v) {
+  if (v.is_scalar()) {
+    Array a(v.type, {});
+    a.set(0, v.scalar);
+    return a;
+  }
+  Array a(v.type, v.ref.dims);
+  int64_t i = 0;
+  each_element(v.ref, [&](int64_t off, const auto &) { a.set(i++, load(v.type, v.ref.data(), size_t(off))); });
+  return a;
+}
+
+template <class F> bool guarded(RunFault &fault, F &&f) {
+  try {
+    f();
+    return true;
+  } catch (const Fault &e) {
+    fault = {e.at, e.message};
+  } catch (const std::bad_alloc &) {
+    fault = {kNowhere, "out of memory"};
+  } catch (const std::length_error &) {
+    fault = {kNowhere, "an array is too large"};
+  }
+  return false;
+}
+
+}  // namespace
+
+bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> &inputs, const RunOptions &options,
+         std::vector<Array> &outputs, RunFault &fault) {
+  return guarded(fault, [&] {
+    Machine machine(b, m, options);
+    std::vector<Value> args;
+    for (const Array &a : inputs) args.push_back(Value::of(from_array(machine.memory, a)));
+    std::vector<Value> results = machine.call(entry, args, {}, entry.at);
+    outputs.clear();
+    for (const Value &v : results) outputs.push_back(to_array(v));
+    size_t next = 0;
+    for (const Param &p : entry.params) {
+      if (p.mode == Mode::Scratch && args.size() != entry.params.size()) continue;
+      if (p.mode == Mode::Inout) outputs.push_back(to_array(args[next]));
+      next++;
+    }
+  });
+}
+
+bool evaluate(Build &b, const Module &m, const Const &c, const RunOptions &options, Array &out, RunFault &fault) {
+  return guarded(fault, [&] {
+    Machine machine(b, m, options);
+    out = to_array(Value::of(machine.constant(c.name, c.at)));
+  });
+}
+
+}  // namespace mlc
