@@ -123,9 +123,9 @@ class Pieces {
 
 class Printer {
  public:
-  enum Size { Part, Whole };
+  enum class Size { Piece, Whole };
   Printer(const Build &b, const Sink &sink, Size size)
-      : b_(b), out_(sink, size == Whole ? 1 << 16 : 1 << 8), spelt_(size == Whole ? b.names.size() : 0) {}
+      : b_(b), out_(sink, size == Size::Whole ? 1 << 16 : 1 << 8), spelt_(size == Size::Whole ? b.names.size() : 0) {}
 
   void module(const Module &m) {
     comment(m.head_comment);
@@ -522,7 +522,7 @@ class Printer {
     notes(f.notes);
     for (const Stmt *s : f.inits) stmt(s, "init ");
     stmts(f.body);
-    for (const Part &p : f.parts) {
+    for (const mlc::Part &p : f.parts) {
       indent(), put(p.desc ? "desc " : "impl "), body(p.notes, p.body), put("\n");
     }
     close();
@@ -536,7 +536,7 @@ class Printer {
 
 }  // namespace
 
-void print(const Build &b, const Module &m, const Sink &sink) { Printer(b, sink, Printer::Whole).module(m); }
+void print(const Build &b, const Module &m, const Sink &sink) { Printer(b, sink, Printer::Size::Whole).module(m); }
 
 void print(const Build &b, const Module &m, std::string &out) {
   print(b, m, [&](std::string_view piece) { out += piece; });
@@ -553,7 +553,7 @@ template <class F> static std::string part(const Build &b, const F &f) {
   std::string out;
   Sink sink = [&](std::string_view piece) { out += piece; };
   {
-    Printer p(b, sink, Printer::Part);
+    Printer p(b, sink, Printer::Size::Piece);
     f(p);
   }
   if (!out.empty() && out.back() == '\n') out.pop_back();
