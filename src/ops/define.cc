@@ -56,7 +56,8 @@ Tensor Define::ints(const std::vector<X> &v) {
 }
 
 Tensor Define::out(size_t i) {
-  if (!wants(i)) fail("result without a buffer");
+  i += sizes;
+  if (i >= out_.size() || !out_[i]) fail("result without a buffer");
   return buffer(b, out_[i], result_types_[i]);
 }
 
@@ -292,8 +293,9 @@ Attr Define::attr(std::string_view key, const std::vector<int64_t> &v) {
 std::vector<const Stmt *> define(const OpUse &use, std::vector<Sym> inputs, std::vector<Sym> outputs,
                                  std::vector<const Type *> results, Fresh &fresh, Syms from) {
   OpUse checked = use;
-  checked.check();
   if (checked.results.empty()) checked.results = outputs;
+  if (!checked.wanted && !results.empty()) checked.wanted = results[0];
+  infer(checked);
   inputs.resize(checked.args.size());
   Define d(checked, std::move(inputs), std::move(outputs), std::move(results), fresh, from);
   d.op.define(d);
@@ -343,7 +345,7 @@ void names_in_order(const Expr *e, std::vector<Sym> &out) {
 static OpKernel kernel_of(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from, bool counts) {
   Build &b = use.b;
   OpUse checked = use;
-  checked.check();
+  infer(checked);
   std::vector<Sym> outer;  // index names of the graph that this use mentions
   for (size_t i = 0; i < checked.args.size(); ++i) {
     if (checked.has(i))
@@ -364,7 +366,7 @@ static OpKernel kernel_of(const OpUse &use, std::vector<const Type *> results, S
   std::vector<Def> defs;
   for (size_t i = 0; i < results.size(); ++i) {
     bool size = !results[i]->tensor;
-    out.push_back(size ? Sym{} : fresh.make(checked.op.output(i)->name));
+    out.push_back(size ? Sym{} : fresh.make(checked.op.output(i - checked.sizes)->name));
     if (!size) defs.push_back({out.back(), kNowhere, results[i]});
   }
   Define d(checked, in, out, results, fresh, from);

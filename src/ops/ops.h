@@ -111,6 +111,9 @@ class OpUse {
 
   X lit(int64_t v) const { return mlc::lit(b, v); }
   X result_size(size_t i) const;                      // result i, of type "size", as an index expression
+  // n sizes that are data stand before the results of the table: `p: index, q: index, y: f32[p, q] = Reshape(x, s)`.
+  Dims sizes_first(size_t n);
+  size_t sizes = 0;
   const Type *tensor(DType elem, const Dims &dims) const;  // a type; dimensions are simplified
   DType elem_of(const Operand &o) const;              // the element type of an operand, its variable bound; throws
   void check();  // arity, attributes, element types; fills the types of literals in. infer and define do it.
@@ -133,7 +136,7 @@ class Define : public OpUse {
          Syms from);
   Tensor in(size_t i);          // a buffer or a literal; throws if missing
   Tensor out(size_t i = 0);
-  bool wants(size_t i) const { return i < out_.size() && out_[i]; }
+  bool wants(size_t i) const { return i + sizes < out_.size() && out_[i + sizes]; }
   Tensor temp(DType elem, const Dims &dims, std::string_view base);  // `alloc`, a fresh name
 
   // compute t[i in .., j in ..] = f({i, j}); axis names are i, j, k ... without those that are taken.
@@ -194,7 +197,7 @@ class Define : public OpUse {
 
 // The three uses of all this:
 // 1. Types of the results of a Let whose value is an operator call, as many as the operator has with these inputs; a text
-//    that names fewer leaves out the last ones. Throws OpError.
+//    that names fewer leaves out the last ones. Null: any type, as it is written. Throws OpError.
 std::vector<const Type *> infer(OpUse &use);
 // 2. The statements of a kernel that computes it, in terms of the buffers named; composites are expanded and defined,
 //    with buffers of their own. Literal tensors that cannot stand in an expression become `alloc` + `compute`.

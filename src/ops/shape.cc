@@ -105,6 +105,12 @@ void copy_reshaped(Define &d) {
 
 std::vector<Dims> reshape_shape(OpUse &u) {
   Dims x = u.dims(0), y;
+  int64_t rank;
+  if (!u.values(1) && u.rank(1) == 1 && is_const(u.dim(1, 0), &rank) && u.results.size() == size_t(rank) + 1) {
+    y = u.sizes_first(size_t(rank));
+    u.assume_equal(product(u.b, x), product(u.b, y), "number of elements");
+    return {y};
+  }
   std::vector<X> want = u.need_values(1);
   bool zero_is_zero = u.attr_int("allowzero");
   Product all = product_of(x), named;

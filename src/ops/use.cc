@@ -141,8 +141,6 @@ void OpUse::check() {
     fail(fmt::format("expected at most {} inputs, found {}", op.inputs.size(), args.size()));
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i]->kind == Kind::None && !op.input(i)->optional) fail(input_name(i) + " cannot be left out");
-  if (!results.empty() && !op.output(results.size() - 1))
-    fail(fmt::format("expected at most {} results, found {}", op.outputs.size(), results.size()));
   for (const Attr &a : attrs) {
     const AttrSpec *spec = op.attr(b.text(a.key));
     if (!spec) fail(fmt::format("unknown attribute '{}'", b.text(a.key)));
@@ -307,6 +305,13 @@ X OpUse::result_size(size_t i) const {
   return {b, b.name(results[i])};
 }
 
+Dims OpUse::sizes_first(size_t n) {
+  Dims d;
+  for (size_t i = 0; i < n; ++i) d.push_back(result_size(i));
+  sizes = n;
+  return d;
+}
+
 const Type *OpUse::tensor(DType elem, const Dims &dims) const {
   std::vector<const Expr *> list;
   for (X d : dims) {
@@ -320,12 +325,15 @@ const Type *OpUse::tensor(DType elem, const Dims &dims) const {
 
 std::vector<const Type *> infer(OpUse &u) {
   u.check();
+  u.sizes = 0;
   std::vector<Dims> shapes = u.op.shape(u);
-  std::vector<const Type *> types;
+  std::vector<const Type *> types(u.sizes, u.b.scalar(DType::Index));
+  if (u.op.name == "Match") return std::vector<const Type *>(u.results.size());
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Operand *o = u.op.output(i);
     types.push_back(o->type == "size" ? u.b.scalar(DType::Index) : u.tensor(u.elem_of(*o), shapes[i]));
   }
+  if (u.results.size() > types.size()) u.fail(fmt::format("expected at most {} results, found {}", types.size(), u.results.size()));
   return types;
 }
 
