@@ -38,42 +38,44 @@ const ElemInfo *elem_info(int32_t type) {
   return type > 0 && size_t(type) < std::size(kElems) ? &kElems[type] : nullptr;
 }
 
-template <class T> void append(std::string &out, T v) {  // storage is little-endian, as the machines that mlc runs on
-  out.append(reinterpret_cast<const char *>(&v), sizeof v);
-}
-
-void append_integer(std::string &out, DType type, int64_t v) {
-  if (type == DType::Bool) v = v != 0;
-  switch (info(type).bits) {  // an entry of a 4-bit or 2-bit type is a byte that holds two or four elements
-    case 64: return append(out, v);
-    case 32: return append(out, int32_t(v));
-    case 16: return append(out, int16_t(v));
-    default: return append(out, int8_t(v));
+// Elements come one by one; none is stored beyond what the shape has room for.
+class Filler {
+ public:
+  explicit Filler(Array &array) : array_(array), bits_(info(array.type).bits) {}
+  template <class T> void put(T v) { put_bytes(&v, sizeof v); }
+  void put_integer(int64_t v) {  // an entry of a 4-bit or 2-bit type is a byte that holds two or four elements
+    if (array_.type == DType::Bool) v = v != 0;
+    put_bytes(&v, bits_ < 8 ? 1 : size_t(bits_ / 8));  // little-endian, as the machines that mlc runs on
   }
-}
+  size_t size() const { return at_; }
 
-std::string decode_field(const Tensor &t, const Extent &e) {
-  std::string out;
-  uint32_t field = uint32_t(elem_info(t.type)->field);
+ private:
+  void put_bytes(const void *p, size_t n) {
+    if (array_.bytes.size() - at_ < n) invalid("it holds more elements than its shape");
+    memcpy(array_.bytes.data() + at_, p, n);
+    at_ += n;
+  }
+  Array &array_;
+  int bits_;
+  size_t at_ = 0;
+};
+
+Array decode_field(const Tensor &t, const Extent &e) {
+  // An entry takes at least a byte of the file: what has more elements than that is refused before memory is taken.
+  if (e.bytes > 8 * int64_t(t.message.size())) invalid("it holds fewer elements than its shape");
+  Array array(e.type, t.dims);
+  Filler fill(array);
+  Field field = elem_info(t.type)->field;
   WireFile wire{t.message.data()};
   Fields f(wire, t.message);
-  auto room = [&] {
-    if (int64_t(out.size()) >= e.bytes) invalid("it holds more than the {} elements of its shape", e.count);
-  };
   while (f.next()) {
-    if (f.tag() != field) {
-      f.skip();
-      continue;
-    }
-    switch (elem_info(t.type)->field) {
-      case Field::Float: f.each_float([&](float v) { room(), append(out, v); }); break;
-      case Field::Double: f.each_double([&](double v) { room(), append(out, v); }); break;
-      default: f.each_integer([&](int64_t v) { room(), append_integer(out, e.type, v); }); break;
-    }
+    if (f.tag() != uint32_t(field)) f.skip();
+    else if (field == Field::Float) f.each_float([&](float v) { fill.put(v); });
+    else if (field == Field::Double) f.each_double([&](double v) { fill.put(v); });
+    else f.each_integer([&](int64_t v) { fill.put_integer(v); });
   }
-  if (int64_t(out.size()) != e.bytes)
-    invalid("it holds {} bytes of elements, its shape needs {}", out.size(), e.bytes);
-  return out;
+  if (int64_t(fill.size()) != e.bytes) invalid("it holds {} bytes of elements, its shape needs {}", fill.size(), e.bytes);
+  return array;
 }
 
 }  // namespace
@@ -96,27 +98,39 @@ DType need_dtype(int32_t type) {
 }
 
 Extent extent_of(const Tensor &t) {
-  Extent e{need_dtype(t.type), 1, 0};
+  Extent e{need_dtype(t.type), element_count(t.dims), 0};
   for (int64_t d : t.dims)
     if (d < 0) invalid("a dimension is {}", d);
-  for (int64_t d : t.dims)
-    if (d == 0) e.count = 0;
-  for (int64_t d : t.dims)
-    if (e.count && __builtin_mul_overflow(e.count, d, &e.count)) invalid("its shape has more than 2^63 elements");
-  e.bytes = storage_bytes(e.type, e.count);
-  if (e.bytes < 0) invalid("its shape has more than 2^63 bytes");
+  e.bytes = e.count < 0 ? -1 : storage_bytes(e.type, e.count);
+  if (e.bytes < 0) invalid("its shape has more elements than memory could hold");
   return e;
 }
 
-std::string decode(const Tensor &t) {
-  Extent e = extent_of(t);
+Array decode(const Tensor &t) {
   if (t.segmented) unsupported("tensors in segments");
-  if (!t.has_raw) return decode_field(t, e);
-  if (int64_t(t.raw.size()) != e.bytes) invalid("it has {} raw bytes, its shape needs {}", t.raw.size(), e.bytes);
-  std::string out(t.raw);
+  return t.has_raw ? decode(t, t.raw) : decode_field(t, extent_of(t));
+}
+
+Array decode(const Tensor &t, std::string_view bytes) {
+  Extent e = extent_of(t);
+  if (int64_t(bytes.size()) != e.bytes) invalid("it has {} raw bytes, its shape needs {}", bytes.size(), e.bytes);
+  Array array(e.type, t.dims);
+  if (e.bytes) memcpy(array.bytes.data(), bytes.data(), bytes.size());
   if (e.type == DType::Bool)
-    for (char &c : out) c = c != 0;
-  return out;
+    for (std::byte &v : array.bytes) v = std::byte(v != std::byte{0});
+  return array;
+}
+
+bool read_tensor_file(std::string_view file, Array &array, std::string &error) {
+  Tensor t;
+  if (!read_tensor(file, t, error)) return false;
+  try {
+    array = decode(t);
+    return true;
+  } catch (const std::runtime_error &e) {
+    error = e.what();
+    return false;
+  }
 }
 
 }  // namespace mlc::onnx

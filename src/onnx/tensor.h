@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "num/dtype.h"
+#include "data/array.h"
 #include "onnx/proto.h"
 
 namespace mlc::onnx {
@@ -21,8 +21,13 @@ struct Extent {
 // Checked: no negative dimension, no overflow. Throws Invalid or Unsupported.
 Extent extent_of(const Tensor &t);
 
-// Dense little-endian storage, sub-byte types packed from the low bits, from raw_data or from the typed field that the
-// element type asks for. Not for external data. Throws Invalid if there are more or fewer elements than the shape says.
-std::string decode(const Tensor &t);
+// The elements, from raw_data or from the typed field that the element type asks for; not for external data. Throws Invalid
+// if there are more or fewer than the shape says.
+Array decode(const Tensor &t);
+// The same from bytes that lie elsewhere: dense, little-endian, sub-byte types packed from the low bits.
+Array decode(const Tensor &t, std::string_view bytes);
+
+// An ONNX test's input_0.pb: a file that holds one TensorProto. False and one line if it does not.
+bool read_tensor_file(std::string_view file, Array &array, std::string &error);
 
 }  // namespace mlc::onnx

@@ -1,0 +1,280 @@
+#include "onnx/import.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "ir/walk.h"
+#include "onnx/importer.h"
+#include "onnx/schema.h"
+#include "text/text.h"
+
+namespace mlc {
+
+bool import_onnx(Build &b, const ImportOptions &options, Module &m, std::string &error_lines) {
+  return onnx::Importer(b, options).run(m, error_lines);
+}
+
+namespace onnx {
+
+void Importer::error(bool unsupported, std::string_view what) {
+  errors_.push_back(fmt::format("{}: {}", unsupported ? "not supported here" : "invalid model", what));
+}
+
+bool Importer::run(Module &m, std::string &error_lines) {
+  const Item *graph = nullptr;
+  try {
+    if (read()) {
+      Opsets opsets;
+      read_opsets(model_.opsets, opsets);
+      if (model_.opsets.empty() && model_.ir_version < 3) opsets[""] = 1;
+      Scope scope;
+      scope.opsets = &opsets;
+      Body body;
+      body_ = &body;
+      graph = main_graph(model_.graph, scope);
+    }
+  } catch (const Unsupported &e) {
+    error(true, e.what());
+  } catch (const Invalid &e) {
+    error(false, e.what());
+  }
+  std::vector<const Item *> constants;
+  if (errors_.empty()) {
+    std::unordered_set<Sym> used;
+    each_stmt(to<Func>(graph).body, [&](const Stmt *s) {
+      each_expr_of(s, [&](const Expr *e) {
+        each_expr(e, [&](const Expr *x) {
+          if (auto *g = as<Global>(x)) used.insert(g->name);
+          return true;
+        });
+      });
+    });
+    for (const Constant &c : constants_) {
+      if (!used.count(c.name)) continue;
+      try {
+        constants.push_back(item(c));
+      } catch (const Unsupported &e) {
+        error(true, e.what());
+      } catch (const Invalid &e) {
+        error(false, fmt::format("constant \"{}\": {}", one_line(c.from), e.what()));
+      }
+    }
+  }
+  if (errors_.empty() && !side_.empty()) {
+    std::string name = options_.side.substr(options_.side.rfind('/') + 1);
+    file_item(b.arena.text(name), std::as_bytes(std::span(side_)));
+    std::ofstream out(options_.side, std::ios::binary);
+    if (!out.write(side_.data(), std::streamsize(side_.size())).flush())
+      errors_.push_back(fmt::format("{}: cannot be written", options_.side));
+  }
+  for (const std::string &line : errors_) error_lines += line + "\n";
+  if (!errors_.empty()) return false;
+  for (const Item *i : files_) m.add(i);
+  for (const Item *i : constants) m.add(i);
+  m.add(graph);
+  return true;
+}
+
+bool Importer::read() {
+  std::string error;
+  if (options_.path == "-") {
+    Source s = Source::open("-");
+    error = s.error, bytes_ = s.text;
+  } else if (file_.open(options_.path, &error)) {
+    bytes_ = {reinterpret_cast<const char *>(file_.bytes().data()), file_.bytes().size()};
+  }
+  if (error.empty() && bytes_.empty()) error = "the file is empty";
+  if (error.empty() && !read_model(bytes_, model_, error)) error = "not an ONNX model: " + error;
+  if (!error.empty()) return errors_.push_back(error), false;
+  if (!model_.has_graph) return errors_.push_back("not an ONNX model: it has no graph"), false;
+  size_t slash = options_.path.rfind('/');
+  folder_.folders = {slash == std::string::npos ? "." : options_.path.substr(0, slash + 1)};
+  for (const Function &f : model_.functions)
+    if (!functions_.emplace(function_key(f.domain, f.name, f.overload), &f).second)
+      invalid("function {} is defined twice", one_line(f.name));
+  return true;
+}
+
+void Importer::read_opsets(const std::vector<OpsetId> &from, Opsets &to) {
+  for (const OpsetId &o : from) {
+    Text domain = is_default_domain(o.domain) ? Text() : o.domain;
+    if (o.version < 1) invalid("opset {} of domain \"{}\"", o.version, one_line(o.domain));
+    if (domain.empty() && o.version > kNewestOpset)
+      unsupported("opset {}: the newest known here is {}", o.version, kNewestOpset);
+    to[domain] = o.version;
+  }
+}
+
+void Importer::enter(const Graph &g, Scope &scope) {
+  for (const Tensor &t : g.initializers) {
+    if (t.name.empty()) invalid("an initializer has no name");
+    if (!scope.initializers.emplace(t.name, &t).second) invalid("initializer \"{}\" is defined twice", one_line(t.name));
+  }
+  if (g.sparse_initializers) unsupported("sparse initializers");
+  for (const ValueInfo &v : g.values) scope.declared[v.name] = &v.type;
+  for (const ValueInfo &v : g.outputs) scope.declared[v.name] = &v.type;
+}
+
+// ---- inputs
+
+const Expr *Importer::dimension(const Dim &d) {
+  if (d.kind == Dim::Value && d.value >= 0) return b.integer(d.value);
+  bool named = d.kind == Dim::Param && !d.param.empty();
+  auto known = named ? dims_.find(d.param) : dims_.end();
+  if (known != dims_.end()) return known->second;
+  const Expr *e = nullptr;
+  if (auto bound = options_.bind.find(std::string(d.param)); named && bound != options_.bind.end()) {
+    std::string problem;
+    e = read_expr(b, bound->second, &problem);
+    int64_t n;
+    if (!e || !int_value(e, &n) || n < 0) invalid("--bind {}={}: expected a size", bound->first, bound->second);
+    bound_.insert(bound->first);
+  } else {
+    std::string base(d.param);
+    for (int i = 0; !named && (i == 0 || fresh_.is_taken(b.sym(base))); ++i) base = fmt::format("d{}", i);
+    Sym name = fresh_.make(base);
+    dim_names_.push_back(name);
+    bounds_.dim(name);
+    e = b.name(name);
+  }
+  if (named) dims_[d.param] = e;
+  return e;
+}
+
+const IrType *Importer::input_type(const onnx::Type &t) {
+  static constexpr std::string_view kKinds[] = {"a value without a type", "", "a sequence", "a map", "an optional",
+                                                "a sparse tensor", "an opaque value"};
+  if (t.kind == onnx::Type::None) invalid("it has no type");
+  if (t.kind != onnx::Type::Tensor) unsupported("{}", kKinds[t.kind]);
+  DType elem = need_dtype(t.elem);
+  if (!t.has_shape) unsupported("a tensor whose rank is not known");
+  std::vector<const Expr *> dims;
+  for (const Dim &d : t.dims) dims.push_back(dimension(d));
+  return b.tensor(elem, b.list(dims));
+}
+
+const IrType *Importer::declared_type(const onnx::Type &t) {
+  if (t.kind != onnx::Type::Tensor || !t.has_shape || dtype_of(t.elem) == DType::Invalid) return nullptr;
+  std::vector<const Expr *> dims;
+  for (const Dim &d : t.dims) {
+    auto it = d.kind == Dim::Param ? dims_.find(d.param) : dims_.end();
+    if (d.kind == Dim::Value && d.value >= 0) dims.push_back(b.integer(d.value));
+    else if (it != dims_.end()) dims.push_back(it->second);
+    else return nullptr;
+  }
+  return b.tensor(dtype_of(t.elem), b.list(dims));
+}
+
+// An input that --bind fixes becomes a constant: a number, or a list of as many as it has elements.
+Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
+  std::string problem;
+  const Expr *e = read_expr(b, text, &problem);
+  std::vector<const Expr *> elements{e};
+  if (auto *l = as<List>(e)) elements.assign(l->items.begin(), l->items.end());
+  DType elem = need_dtype(v.type.elem);
+  for (const Expr *x : elements) {
+    bool fits = is_int(elem) ? as<Int>(x) != nullptr : elem == DType::Bool ? as<Bool>(x) != nullptr : as<Float>(x) != nullptr;
+    if (!fits) invalid("--bind {}={}: expected numbers of type {}", v.name, text, dtype_name(elem));
+  }
+  std::vector<const Expr *> dims;
+  int64_t count = 1;
+  for (const Dim &d : v.type.dims) {
+    int64_t n = d.kind == Dim::Value && d.value >= 0 ? d.value : v.type.dims.size() == 1 ? int64_t(elements.size()) : -1;
+    if (n < 0 || __builtin_mul_overflow(count, n, &count)) invalid("--bind {}: the input's shape is not known", v.name);
+    dims.push_back(b.integer(n));
+  }
+  if (count != int64_t(elements.size()))
+    invalid("--bind {}={}: expected {} elements, found {}", v.name, text, count, elements.size());
+  bound_.insert(std::string(v.name));
+  return constant(v.name, v.name, b.tensor(elem, b.list(dims)), elements);
+}
+
+void Importer::inputs(const Graph &g, Scope &scope) {
+  std::unordered_set<Text> dims;
+  for (const ValueInfo &v : g.inputs)
+    for (const Dim &d : v.type.dims) dims.insert(d.param);
+  for (const ValueInfo &v : g.inputs) {
+    if (v.name.empty()) invalid("an input has no name");
+    if (scope.initializers.count(v.name)) continue;  // a constant that is listed as an input too, as in IR versions before 4
+    Value *value = keep({v.name});
+    if (!scope.values.emplace(v.name, value).second) invalid("input \"{}\" is defined twice", one_line(v.name));
+    try {
+      auto bound = options_.bind.find(std::string(v.name));
+      if (bound != options_.bind.end() && !dims.count(v.name)) {
+        scope.values[v.name] = bound_input(v, bound->second);
+        continue;
+      }
+      value->type = input_type(v.type);
+      value->expr = b.name(scope.names.at(v.name));
+      params_.push_back({Mode::In, {scope.names.at(v.name), kNowhere, value->type}});
+    } catch (const Unsupported &e) {
+      error(true, fmt::format("input \"{}\": {}", one_line(v.name), e.what()));
+    } catch (const Invalid &e) {
+      error(false, fmt::format("input \"{}\": {}", one_line(v.name), e.what()));
+    }
+  }
+  for (auto &[name, text] : options_.bind)
+    if (!bound_.count(name)) errors_.push_back(fmt::format("--bind {}={}: no dimension or input of that name", name, text));
+}
+
+// ---- the graph
+
+const Item *Importer::main_graph(const Graph &g, Scope &scope) {
+  module_names_.take(b.sym("main"));
+  enter(g, scope);
+  // Names of inputs and outputs are kept whatever happens, then those of dimensions, then those of all other values.
+  auto reserve = [&](Text name) {
+    if (!name.empty() && !scope.names.count(name)) scope.names[name] = fresh_.make(name);
+  };
+  for (const ValueInfo &v : g.inputs) reserve(v.name);
+  for (const ValueInfo &v : g.outputs) reserve(v.name);
+  inputs(g, scope);
+  for (const Node &n : g.nodes)
+    for (Text name : n.outputs) reserve(name);
+
+  std::vector<Text> wanted;
+  for (const ValueInfo &v : g.outputs) wanted.push_back(v.name);
+  if (wanted.empty()) invalid("the graph has no outputs");
+  nodes(g.nodes, wanted, scope);
+  if (!errors_.empty()) return nullptr;
+
+  std::vector<Def> results, sizes;
+  std::unordered_set<Sym> taken, live, inner;
+  for (const Param &p : params_) taken.insert(p.def.name);
+  for (Sym s : dim_names_) inner.insert(s);
+  for (Text name : wanted) {
+    Value *v = lookup(scope, name);
+    auto *own = as<Name>(v->expr);
+    Sym s = scope.names.at(name);
+    if (!own || own->name != s || !taken.insert(s).second) {  // an input, a constant, or a value that is another output too
+      s = taken.insert(s).second ? s : fresh_.make(name);
+      Use copy;
+      copy.op = "Identity", copy.inputs = {v};
+      v = write(copy, {s})[0];
+    }
+    for (const Expr *d : v->type->dims)
+      each_expr(d, [&](const Expr *e) {  // sizes that are data are results too
+        if (auto *n = as<Name>(e); n && inner.insert(n->name).second) sizes.push_back({n->name, kNowhere, b.index()});
+        return true;
+      });
+    results.push_back({s, kNowhere, v->type});
+  }
+  results.insert(results.begin(), sizes.begin(), sizes.end());
+  std::vector<Sym> names;
+  for (const Def &d : results) names.push_back(d.name), live.insert(d.name);
+  Func f{};
+  f.func = FuncKind::Graph;
+  f.name = b.sym("main");
+  f.dims = b.list(dim_names_);
+  f.params = b.list(params_);
+  f.results = b.list(results);
+  f.device_index = -1;
+  Dataflow flow{};
+  flow.outputs = b.list(names);
+  flow.body = pruned(*body_, live);
+  f.body = b.stmts({b.make(flow)});
+  return b.make(f);
+}
+
+}  // namespace onnx
+}  // namespace mlc

@@ -1,0 +1,227 @@
+// The state of one import, and what its parts share. Included by src/onnx/*.cc only.
+#pragma once
+#include <deque>
+#include <functional>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "arith/bounds.h"
+#include "data/files.h"
+#include "onnx/error.h"
+#include "onnx/import.h"
+#include "onnx/proto.h"
+#include "onnx/tensor.h"
+#include "ops/ops.h"
+
+namespace mlc::onnx {
+
+using IrType = mlc::Type;
+using Elements = std::optional<std::vector<X>>;
+
+// A constant of the module, written only if something uses it.
+struct Constant {
+  Sym name;
+  const IrType *type = nullptr;
+  const Tensor *tensor = nullptr;        // null: `elements` are all of it
+  std::vector<const Expr *> elements;
+  Text from;
+};
+
+// What a name of the model stands for.
+struct Value {
+  Text name;
+  const Expr *expr = nullptr;            // a Name, a Global, or a literal
+  const IrType *type = nullptr;          // null: the node that gives it could not be imported
+  bool literal = false;                  // a number, list or index expression: its type follows from its use
+  Elements known = std::nullopt;         // a small tensor's elements: numbers and index expressions, row-major
+  const Constant *constant = nullptr;
+  bool looked = false;                   // a constant's elements were looked at
+};
+
+// One operator to be written. Conversions (convert.cc) turn what a model says into what the newest opset means.
+struct Use {
+  std::string op;
+  int64_t opset = 0;
+  std::vector<Value *> inputs;           // null: left out
+  std::vector<Attribute> attributes;
+  size_t outputs = 1;                    // how many results are wanted
+  DType wanted = DType::Invalid;         // element type of the first result, where the inputs do not say it
+  std::function<Use(Value *)> then;      // the operator that makes the first output from the first result, if they differ
+  Text base;                             // what names of temporaries are made from
+  Syms from;
+
+  Value *input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
+  void set_input(size_t i, Value *v);    // with gaps left out
+  const Attribute *attribute(Text name) const;
+  std::optional<Attribute> take(Text name);                // and removes it
+  int64_t take_int(Text name, int64_t otherwise);
+  void set(Attribute a);                 // in place of one of that name
+};
+Attribute attribute(Text name, int64_t v);
+Attribute attribute(Text name, float v);
+Attribute attribute(Text name, Text v);                    // v outlives the use
+Attribute attribute(Text name, std::vector<int64_t> v);
+
+using Opsets = std::unordered_map<Text, int64_t>;          // by domain; "" is ai.onnx
+
+// What names mean: in the main graph, in a body of If or Loop, in a function.
+struct Scope {
+  const Scope *outer = nullptr;          // functions see nothing around them
+  const Opsets *opsets = nullptr;
+  std::unordered_map<Text, Value *> values;
+  std::unordered_map<Text, const Tensor *> initializers;   // not looked at before something uses them
+  std::unordered_map<Text, const onnx::Type *> declared;   // value_info and outputs
+  std::unordered_map<Text, Attribute> arguments;           // of the function, by the names of its attributes
+  std::unordered_map<Text, Sym> names;                     // what results must be called
+  std::string prefix;                    // of node names: "encoder/"
+
+  int64_t opset() const { return opsets->at(""); }
+};
+
+// Statements in order, each with the facts that stand before it.
+struct Body {
+  struct Entry {
+    const Stmt *stmt;
+    std::vector<const Expr *> assumptions;
+  };
+  std::vector<Entry> entries;
+};
+
+class Importer {
+ public:
+  Importer(Build &b, const ImportOptions &options) : b(b), options_(options), fresh_(b), module_names_(b), bounds_(b) {}
+  bool run(Module &m, std::string &error_lines);
+
+  Build &b;
+
+  // ---- values (values.cc)
+  Value *keep(Value v);                  // for the time of the import
+  Value *integer(int64_t v);             // literals
+  Value *number(double v, DType t);
+  Value *list(const std::vector<int64_t> &v);
+  Value *list(const std::vector<X> &v);
+  const Elements &known(Value *v);       // a small constant is decoded on the first call
+  std::optional<std::vector<int64_t>> known_ints(Value *v);
+  const Bounds &bounds() const { return bounds_; }
+
+  // Writes an operator and returns its result; `base`: what its name is made from.
+  Value *emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes = {},
+              DType wanted = DType::Invalid);
+
+ private:
+  // import.cc
+  bool read();
+  void read_opsets(const std::vector<OpsetId> &from, Opsets &to);
+  void reserve_names(const Graph &g, Scope &scope);
+  void enter(const Graph &g, Scope &scope);
+  void inputs(const Graph &g, Scope &scope);
+  Value *bound_input(const ValueInfo &v, const std::string &text);
+  const IrType *input_type(const onnx::Type &t);
+  const IrType *declared_type(const onnx::Type &t);        // null if a dimension of it is not known
+  const Expr *dimension(const Dim &d);
+  const Item *main_graph(const Graph &g, Scope &scope);
+  void error(bool unsupported, std::string_view what);
+  // nodes.cc
+  void nodes(const std::vector<Node> &nodes, const std::vector<Text> &wanted, Scope &scope);
+  void node(const Node &n, Scope &scope);
+  void import_node(const Node &n, Scope &scope);
+  void standard_node(const Node &n, Scope &scope);
+  void constant_node(const Node &n, Scope &scope, const Use &use);
+  void function_node(const Node &n, const Function &f, Scope &scope);
+  std::vector<Attribute> attributes_of(const Node &n, const Scope &scope) const;
+  void failed(const Node &n, Scope &scope, bool unsupported, std::string_view why);
+  Value *lookup(const Scope &scope, Text name);            // throws Invalid if there is none
+  void bind(Scope &scope, Text name, Value *v);
+  void check_declared(const Scope &scope, Text name, const IrType *type);
+  Sym name_for(const Scope &scope, Text name);
+  Syms from_of(const Node &n, const Scope &scope);
+  // write.cc
+  std::vector<Value *> write(Use &use, const std::vector<Sym> &names);
+  std::vector<Attr> attributes(const Use &use, const OpInfo &op);
+  bool itemize(Value *v);
+  void add(const Stmt *s, std::vector<const Expr *> assumptions = {});
+  const Let *let(std::vector<Def> defs, const Expr *value, std::vector<Attr> attrs, Syms from);
+  Stmts pruned(const Body &body, std::unordered_set<Sym> live);
+  // control.cc
+  void if_node(const Node &n, Scope &scope, const Use &use);
+  void loop_node(const Node &n, Scope &scope, const Use &use);
+  void scan_node(const Node &n, Scope &scope, const Use &use);
+  struct LoopParts {
+    const Graph &body;
+    size_t first_carried, conditions;    // the first of the body's inputs that is carried; how many outputs are conditions
+    const Expr *trip;                    // null: no limit
+    Value *condition;                    // tested before the first turn; null: true
+    std::vector<Value *> carried;
+    std::vector<Sym> names;              // of the results
+    std::function<void(Scope &inner, Sym turn, Body *body)> bind_turn;  // gives the other inputs of the body
+  };
+  std::vector<Value *> write_loop(const LoopParts &p, Scope &scope);
+  std::optional<std::vector<Value *>> run_body(const Graph &g, Scope &inner, Body *into);
+  const Expr *condition(Value *v);
+  const Expr *trip_count(Value *v);
+  Value *named(Value *v);
+  void forget(Scope &scope, const std::vector<Text> &outputs);
+  // constants.cc
+  Value *constant(const Tensor &t, Text name, Text from);
+  Value *constant(Text name, Text from, const IrType *type, std::vector<const Expr *> elements);
+  std::vector<const Expr *> literals(const Array &a);
+  Array array_of(const Tensor &t);
+  struct Place {                         // where a tensor's bytes lie
+    std::string_view path;
+    int64_t offset;
+    std::span<const std::byte> file, bytes;
+  };
+  Place external(const Tensor &t, const Extent &e);
+  const Item *item(const Constant &c);
+  void file_item(std::string_view path, std::span<const std::byte> bytes);
+  std::string_view model_path();
+
+  const ImportOptions &options_;
+  Mapped file_;
+  Text bytes_;
+  Model model_;
+  Files folder_;                         // of the model: external data
+  std::vector<std::string> errors_;
+  Fresh fresh_, module_names_;           // names of the graph; names with @
+  std::deque<Value> values_;
+  std::deque<Constant> constants_;
+  std::unordered_map<const Tensor *, Value *> constant_of_;
+  std::unordered_map<Text, const Expr *> dims_;            // by dim_param
+  std::vector<Sym> dim_names_;
+  Bounds bounds_;                                          // of dimensions, sizes and loop variables
+  std::unordered_set<Sym> items_;                          // index names read by Item: of any sign
+  std::vector<Param> params_;
+  std::vector<const Item *> files_;
+  std::set<std::string_view> file_paths_;
+  std::string side_;
+  std::set<std::string> bound_;                            // bindings that were used
+  std::vector<Value *> itemized_;                          // values whose elements are read by Item
+  Body *body_ = nullptr;
+  Syms from_;                                              // the node that is imported
+  std::unordered_map<std::string, const Function *> functions_;
+  std::vector<const Function *> inlining_;
+  std::deque<Tensor> tensors_;                             // given by attributes of functions
+};
+
+// ---- parts without state
+
+// Changes a use of an older opset to the newest one's meaning. Throws Invalid or Unsupported (convert.cc).
+void convert(Importer &im, Use &use);
+// Whether some conversion writes this operator of ONNX's in others.
+bool is_converted(std::string_view op);
+// The elements of an operator's only result, if they follow from what is known of its inputs (known.cc).
+Elements fold_elements(Importer &im, const Use &use, const IrType *result);
+// Indices of the nodes that `wanted` needs, each behind those that it needs; what bodies take from around them counts.
+// Throws Invalid for a value with two definitions and for a cycle (order.cc).
+std::vector<size_t> order(const std::vector<Node> &nodes, const std::vector<Text> &wanted);
+Defs definitions(const Stmt *s);  // of a Let, IfValue or Loop
+const Expr *float_literal(Build &b, DType t, Scalar s);
+bool is_default_domain(Text domain);
+std::string function_key(Text domain, Text name, Text overload);
+std::string one_line(Text name);  // names come from the file: for messages
+// node "encoder/n7" (Celu, opset 12); opset 0: not said
+std::string node_title(const Node &n, std::string_view prefix, int64_t opset);
+
+}  // namespace mlc::onnx
