@@ -109,15 +109,15 @@ again:
     "on" { T(MLC_ON) } "inout" { T(MLC_INOUT) } "scratch" { T(MLC_SCRATCH) } "atomic" { T(MLC_ATOMIC) }
     "none" { T(MLC_NONE) } "true" { T(MLC_TRUE) } "false" { T(MLC_FALSE) }
 
+    digits "." digits ([eE] [+\-]? digits)? | digits [eE] [+\-]? digits | "inf" | "nan" ("(0x" [0-9a-fA-F]+ ")")? {
+      if (!kBare && !lex_float(r, v, s, p)) return fail(r, s, "bad number");
+      T(MLC_FLOAT)
+    }
     word ("." [A-Za-z0-9_]+)*     { if (!kBare) v->sym = r.b.sym({s, size_t(p - s)}); T(MLC_NAME) }
     sq                            { if (!kBare) v->sym = r.b.sym(QUOTED(s + 1)); T(MLC_NAME) }
     "@" global                    { if (!kBare) v->sym = r.b.sym({s + 1, size_t(p - s - 1)}); T(MLC_GLOBAL) }
     "@" sq                        { if (!kBare) v->sym = r.b.sym(QUOTED(s + 2)); T(MLC_GLOBAL) }
     digits | "0x" [0-9a-fA-F]+    { if (!kBare && !lex_int(r, v, s, p)) return fail(r, s, "the integer does not fit 64 bits"); T(MLC_INT) }
-    digits "." digits ([eE] [+\-]? digits)? | digits [eE] [+\-]? digits | "inf" | "nan" ("(0x" [0-9a-fA-F]+ ")")? {
-      if (!kBare && !lex_float(r, v, s, p)) return fail(r, s, "bad number");
-      T(MLC_FLOAT)
-    }
     (digits | digits "." digits) [A-Za-z_.]  { return fail(r, s, "bad number"); }
     dq                            {
       std::string_view t = kBare ? std::string_view() : QUOTED(s + 1);

@@ -24,14 +24,14 @@ std::string why_unsolved(const Build &b, const Func &callee, std::span<const Arg
 }
 
 // Of a buffer, value, constant or region.
-const Type *FuncChecker::buffer_type(const Expr *e) {
+const Type *FuncChecker::buffer_type(const Expr *e, bool value) {
   if (auto *l = as<Load>(e)) {
     const Type *t = nullptr;
     if (l->global) {
       const Const *c = m_.constant(l->buffer);
       if (!c) error(e->at, "no constant @{} in the module", b_.text(l->buffer));
       t = c ? c->type : nullptr;
-    } else if (Entry *v = visible(l->buffer, e->at)) {
+    } else if (Entry *v = visible(l->buffer, e->at, value)) {
       t = v->type;
     }
     if (!t) return nullptr;
@@ -84,7 +84,14 @@ Entry *FuncChecker::target(const Expr *e) {
 const Type *FuncChecker::destination(const Expr *e) {
   if (!target(e)) return nullptr;
   if (auto *n = as<Name>(e)) return find(n->name)->type;
-  return buffer_type(e);
+  return buffer_type(e, false);
+}
+
+Exprs FuncChecker::region_strides(const Expr *e) {
+  Exprs out;
+  auto *l = as<Load>(e);
+  if (l) region_type(b_, l->global ? m_.constant(l->buffer)->type : find(l->buffer)->type, l->index, &out);
+  return out;
 }
 
 const Type *FuncChecker::argument(const Expr *e, const Param &p, bool pure, Argument *out) {
@@ -107,15 +114,15 @@ const Type *FuncChecker::argument(const Expr *e, const Param &p, bool pure, Argu
   if (auto *l = as<Load>(e)) {
     if (p.mode != Mode::Scratch && !l->global)
       if (Entry *v = find(l->buffer)) v->whole()->read = true;
-    const Type *base = l->global ? m_.constant(l->buffer)->type : find(l->buffer)->type;
-    region_type(b_, base, l->index, &out->strides);
   }
+  out->strides = region_strides(e);
   std::string_view want = scope_of(p.def.type), have = scope_of(t);
   if (want != have) return error(e->at, "{}: expected a buffer in {}, found one in {}", what, want, have), nullptr;
   return out->type = t;
 }
 
-bool FuncChecker::arguments(const Call &c, const Func &f, bool pure, Solution *out) {
+bool FuncChecker::arguments(const Call &c, const Func &f, bool pure, std::span<const Argument> results,
+                            Solution *out) {
   bool ok = true;
   std::vector<Argument> args(c.args.size());
   if (args.size() != f.params.size()) {
@@ -125,7 +132,7 @@ bool FuncChecker::arguments(const Call &c, const Func &f, bool pure, Solution *o
   if (!c.iters.empty()) return fail(c.at, "@{} is no reducer, expected one before `for`", b_.text(f.name));
   for (size_t i = 0; i < args.size(); ++i) ok &= argument(c.args[i], f.params[i], pure, &args[i]) != nullptr;
   if (!ok) return false;
-  *out = solve_dims(b_, f, args);
+  *out = solve_dims(b_, f, args, results);
   if (!*out) {
     uint32_t at = out->problem == Solution::Mismatch ? c.args[out->param]->at : c.at;
     return fail(at == kNowhere ? c.at : at, "{}", why_unsolved(b_, f, args, *out));
@@ -146,7 +153,9 @@ bool FuncChecker::arguments(const Call &c, const Func &f, bool pure, Solution *o
 // y: T = @f(a)
 void FuncChecker::pure_call(const Let &s, const Call &c, const Func &f) {
   Solution solved;
-  bool ok = arguments(c, f, true, &solved);
+  std::vector<Argument> declared;
+  for (const Def &d : s.defs) declared.push_back({d.type, nullptr, {}});
+  bool ok = arguments(c, f, true, declared, &solved);
   if (!s.attrs.empty()) error(s.attrs[0].at, "a call in its pure form has no attribute {}", text(s.attrs[0].key));
   if (f.func == FuncKind::Intrinsic) ok = fail(c.at, "@{} is an intrinsic, it is called from kernels", b_.text(f.name));
   if (f.results.size() != s.defs.size())
@@ -241,12 +250,17 @@ void FuncChecker::call(const CallStmt &s) {
   if (graph_ && f->func == FuncKind::Intrinsic)
     return error(c.at, "@{} is an intrinsic, it is called from kernels", b_.text(c.callee));
   Solution solved;
-  bool ok = arguments(c, *f, false, &solved);
+  std::vector<Argument> dests;
+  for (const Expr *d : s.dests) {
+    const Type *t = destination(d);
+    if (t) dests.push_back({t, nullptr, region_strides(d)});
+  }
+  bool ok = dests.size() == s.dests.size();
   if (s.dests.size() != f->results.size())
     ok = fail(s.at, "@{} has {} results, found {} destinations", b_.text(f->name), f->results.size(), s.dests.size());
-  for (size_t i = 0; i < s.dests.size(); ++i) {
-    const Type *t = destination(s.dests[i]);
-    if (!t || !ok) continue;
+  if (!arguments(c, *f, false, ok ? std::span<const Argument>(dests) : std::span<const Argument>{}, &solved)) return;
+  for (size_t i = 0; ok && i < s.dests.size(); ++i) {
+    const Type *t = dests[i].type;
     const Def &r = f->results[i];
     std::string what = fmt::format("result {} of @{}", text(r.name), b_.text(f->name));
     if (!r.type->tensor) {

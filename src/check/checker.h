@@ -13,6 +13,8 @@
 
 namespace mlc {
 
+struct OpInfo;
+
 enum class What : uint8_t { Dim, Param, Result, Value, Scalar, Buffer, View, Loop, Axis };
 
 // A name of the function.
@@ -50,7 +52,8 @@ class FuncChecker {
   void enter(Entry *e);                                               // makes it visible
   Entry *find(Sym name) const;
   void hide(Sym name);                        // a loop, axis or dimension, until the scope closes
-  Entry *visible(Sym name, uint32_t at);      // reports what is not defined or not seen here; then null
+  // Reports what is not defined or not seen here; then null. `value`: a result of a graph must be defined or written.
+  Entry *visible(Sym name, uint32_t at, bool value = true);
   bool names(const Expr *e);                  // all free names of e are visible; regions and buffers count as read
   std::string text(Sym s) const;              // as it is printed
   template <class... A> void error(uint32_t at, fmt::format_string<A...> f, A &&...a) {
@@ -92,7 +95,14 @@ class FuncChecker {
   void operator_let(const Let &s, const Call &c);
   void operator_call(const CallStmt &s);
   bool operands(const Call &c, std::vector<const Type *> *types);
-  void operator_results(std::string_view op, std::span<const Type *const> found, Defs defs);
+  struct Operands {
+    std::vector<const Type *> types;
+    Exprs args;
+    Attrs attrs;
+    std::vector<Sym> names;  // of the results
+    const Type *wanted;      // of the first result
+  };
+  std::vector<const Type *> rule(const OpInfo &op, const Operands &o, uint32_t at);
 
   // ---- kernels (kernel.cc)
   void store(const Store &s);
@@ -110,10 +120,11 @@ class FuncChecker {
   void call(const CallStmt &s);
   void builtin_call(const CallStmt &s);
   void pure_call(const Let &s, const Call &c, const Func &f);
-  bool arguments(const Call &c, const Func &f, bool pure, Solution *out);
+  bool arguments(const Call &c, const Func &f, bool pure, std::span<const Argument> results, Solution *out);
   const Type *argument(const Expr *e, const Param &p, bool pure, Argument *out);
-  const Type *buffer_type(const Expr *e);     // of a name, constant or region; reports errors
+  const Type *buffer_type(const Expr *e, bool value = true);  // of a name, constant or region; reports errors
   const Type *destination(const Expr *e);     // the same of what is written
+  Exprs region_strides(const Expr *e);        // of a region that has a type; empty for anything else
 
   // ---- proofs (index.cc)
   Match same(const Expr *x, const Expr *y);

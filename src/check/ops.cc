@@ -43,11 +43,25 @@ bool FuncChecker::operands(const Call &c, std::vector<const Type *> *types) {
   return ok;
 }
 
-void FuncChecker::operator_results(std::string_view op, std::span<const Type *const> found, Defs defs) {
-  for (size_t i = 0; i < defs.size(); ++i) {
-    type(defs[i].type, defs[i].at);
-    if (i < found.size() && found[i])
-      same_type(defs[i].at, fmt::format("result {} of {}", text(defs[i].name), op), found[i], defs[i].type);
+// What the operator's rule gives for these operands; empty if it refuses, which is reported.
+std::vector<const Type *> FuncChecker::rule(const OpInfo &op, const Operands &o, uint32_t at) {
+  OpUse use(b_, op, o.types, o.args, o.attrs, &m_);
+  use.results = o.names;
+  use.wanted = o.wanted;
+  try {
+    std::vector<const Type *> found = infer(use);
+    if (found.size() < o.names.size())
+      error(at, "{} has {} results, found {}", op.name, found.size(), o.names.size());
+    for (const Expr *fact : use.assumptions) {
+      if (!maybe_ && prove(b_, b_.unary(Op::Not, fact), bounds_))
+        error(at, "{}: {} does not hold", op.name, print(b_, fact));
+      else if (prove_ && !prove(b_, fact, bounds_))
+        unproved(fmt::format("{} assumes {}", op.name, print(b_, fact)));
+    }
+    return found;
+  } catch (const OpError &e) {
+    error(at, "{}: {}", op.name, e.what());
+    return {};
   }
 }
 
@@ -55,26 +69,32 @@ void FuncChecker::operator_let(const Let &s, const Call &c) {
   std::string_view name = b_.text(c.callee);
   const OpInfo *op = find_op(name);
   if (!op) error(s.value->at, "no operator {}", name);
-  std::vector<const Type *> types, found;
-  if (operands(c, &types) && op) {
-    OpUse use(b_, *op, types, c.args, s.attrs, &m_);
-    for (const Def &d : s.defs) use.results.push_back(d.name);
-    use.wanted = s.defs[0].type;
-    try {
-      found = infer(use);
-      if (found.size() < s.defs.size())
-        error(s.defs[found.size()].at, "{} has {} results, found {}", name, found.size(), s.defs.size());
-      for (const Expr *fact : use.assumptions)
-        if (!maybe_ && prove(b_, b_.unary(Op::Not, fact), bounds_))
-          error(s.value->at, "{}: {} does not hold", name, print(b_, fact));
-        else if (prove_ && !prove(b_, fact, bounds_))
-          unproved(fmt::format("{} assumes {}", name, print(b_, fact)));
-    } catch (const OpError &e) {
-      error(s.value->at, "{}: {}", name, e.what());
+  Operands o = {{}, c.args, s.attrs, {}, s.defs[0].type};
+  for (const Def &d : s.defs) o.names.push_back(d.name);
+  // In a pattern an attribute may be a parameter, which a match finds: the rule is tried with 1.
+  Substitution sample;
+  for (const Attr &a : s.attrs)
+    each_expr(a.value, [&](const Expr *e) {
+      Entry *p = as<Name>(e) ? find(to<Name>(e).name) : nullptr;
+      if (p && p->what == What::Param && !p->type->tensor) sample[p->name] = b_.integer(1);
+      return true;
+    });
+  auto sampled = [&](const Type *t) { return sample.empty() || !t ? t : substitute(b_, t, sample); };
+  std::vector<const Type *> found;
+  if (operands(c, &o.types) && op) {
+    if (!sample.empty()) {
+      for (const Type *&t : o.types) t = sampled(t);
+      o.args = substitute(b_, o.args, sample), o.attrs = substitute(b_, o.attrs, sample), o.wanted = sampled(o.wanted);
     }
+    found = rule(*op, o, s.value->at);
   }
-  for (const Def &d : s.defs) define_value(d);
-  operator_results(name, found, s.defs);
+  for (size_t i = 0; i < s.defs.size(); ++i) {
+    const Def &d = s.defs[i];
+    define_value(d);
+    type(d.type, d.at);
+    if (i < found.size() && found[i])
+      same_type(d.at, fmt::format("result {} of {}", text(d.name), name), found[i], sampled(d.type));
+  }
 }
 
 // call Gemm(a, b, none) -> y {transB = 1}: an operator with its destinations.
@@ -99,24 +119,16 @@ void FuncChecker::operator_call(const CallStmt &s) {
     if (op && s.dests.empty()) error(s.at, "{} has a result, expected `-> destination`", name);
     return;
   }
-  OpUse use(b_, *op, types, c.args, s.attrs, &m_);
-  use.wanted = dests[0];
-  use.results.assign(dests.size(), Sym{});
-  for (size_t i = 0; i < dests.size(); ++i) {
-    auto *n = as<Name>(s.dests[i]);
-    auto *l = as<Load>(s.dests[i]);
-    use.results[i] = n ? n->name : l ? l->buffer : Sym{};
-  }
-  try {
-    std::vector<const Type *> found = infer(use);
-    if (found.size() < dests.size())
-      error(s.dests[found.size()]->at, "{} has {} results, found {} destinations", name, found.size(), dests.size());
-    for (size_t i = 0; i < dests.size() && i < found.size(); ++i) {
-      if (!found[i]->tensor) error(s.dests[i]->at, "result {} of {} is a size, it has no destination", i + 1, name);
-      else same_type(s.dests[i]->at, fmt::format("destination {} of {}", i + 1, name), found[i], dests[i]);
-    }
-  } catch (const OpError &e) {
-    error(s.call->at, "{}: {}", name, e.what());
+  // Where and when it runs is the call's, all else the operator's.
+  std::vector<Attr> attrs;
+  for (const Attr &a : s.attrs)
+    if (b_.text(a.key) != "stream") attrs.push_back(a);
+  Operands o = {types, c.args, b_.list(attrs), {}, dests[0]};
+  for (const Expr *d : s.dests) o.names.push_back(as<Name>(d) ? to<Name>(d).name : to<Load>(d).buffer);
+  std::vector<const Type *> found = rule(*op, o, s.call->at);
+  for (size_t i = 0; i < dests.size() && i < found.size(); ++i) {
+    if (!found[i] || !found[i]->tensor) error(s.dests[i]->at, "result {} of {} is a size, it has no destination", i + 1, name);
+    else same_type(s.dests[i]->at, fmt::format("destination {} of {}", i + 1, name), found[i], dests[i]);
   }
 }
 

@@ -56,7 +56,7 @@ Entry *FuncChecker::define(What what, Sym name, const Type *type, uint32_t at) {
   return e;
 }
 
-Entry *FuncChecker::visible(Sym name, uint32_t at) {
+Entry *FuncChecker::visible(Sym name, uint32_t at, bool value) {
   Entry *e = find(name);
   if (!e) {
     error(at, "{} is not defined", text(name));
@@ -64,7 +64,7 @@ Entry *FuncChecker::visible(Sym name, uint32_t at) {
     error(at, "{} {} is not seen inside a block: {}", describe(e->what), text(name),
           is_index_kind(e->what) ? "bind an axis to it" : "move its definition into the block");
     e = nullptr;
-  } else if (graph_ && e->what == What::Result && !e->defined && !e->written) {
+  } else if (value && graph_ && e->what == What::Result && !e->defined && !e->written) {
     error(at, "result {} is not defined yet", text(name));
     e = nullptr;
   }
@@ -149,18 +149,16 @@ void FuncChecker::type(const Type *t, uint32_t at) {
   if (t->tensor && t->elem == DType::Index) fail(at, "a tensor has no element type index, expected i64 or i32");
   if (kernel_ && t->elem == DType::Str) fail(at, "str stands only in graphs");
   int64_t count = 1, n;
-  bool known = true;
+  bool fits = true;
   for (const Expr *d : t->dims) {
     if (int_value(d, &n)) {
       if (n < 0) error(at, "a dimension is at least 0, found {}", n);
-      known = known && !__builtin_mul_overflow(count, n, &count);
-      if (!known && t->elem != DType::Str) error(at, "a tensor of this size does not fit the address space");
+      fits = fits && (n <= 0 || !__builtin_mul_overflow(count, n, &count));
       continue;
     }
-    known = false;
     index(d);
   }
-  if (known && t->tensor && t->elem != DType::Str && storage_bytes(t->elem, count) < 0)
+  if (t->tensor && t->elem != DType::Str && (!fits || storage_bytes(t->elem, count) < 0))
     error(at, "a tensor of this size does not fit the address space");
   for (const Attr &a : t->attrs) {
     std::string_view key = b_.text(a.key);

@@ -150,7 +150,7 @@ void FuncChecker::alloc(const Alloc &s) {
 
 void FuncChecker::view(const View &s) {
   type(s.def.type, s.def.at);
-  const Type *found = buffer_type(s.source);
+  const Type *found = buffer_type(s.source, false);
   if (found) {
     same_type(s.source->at, fmt::format("source of view {}", text(s.def.name)), s.def.type, found);
     if (scope_of(s.def.type) != scope_of(found))

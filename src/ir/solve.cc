@@ -97,7 +97,8 @@ namespace {
 
 class Solver {
  public:
-  Solver(Build &b, const Func &f, std::span<const Argument> args) : b_(b), f_(f), args_(args) {
+  Solver(Build &b, const Func &f, std::span<const Argument> args, std::span<const Argument> results)
+      : b_(b), f_(f), args_(args), results_(results) {
     unknown_.insert(f.dims.begin(), f.dims.end());
   }
 
@@ -106,7 +107,10 @@ class Solver {
       s_.problem = Solution::Count;
       return std::move(s_);
     }
-    for (size_t i = 0; i < args_.size() && s_; ++i) collect(i);
+    for (size_t i = 0; i < args_.size() && s_; ++i) argument(i);
+    for (size_t i = 0; i < results_.size() && i < f_.results.size() && s_; ++i)
+      if (fits(f_.results[i].type, results_[i].type) && results_[i].type->tensor)
+        collect(kResult, f_.results[i].type, results_[i]);
     // Each turn solves what it can with the names known so far; the last finds nothing new.
     for (size_t known = s_.names.size() + 1; s_ && s_.names.size() != known;) {
       known = s_.names.size();
@@ -116,13 +120,14 @@ class Solver {
     for (Sym d : f_.dims)
       if (s_ && unknown_.count(d)) s_.problem = Solution::Unsolved, s_.dim = d;
     for (Pair &p : pairs_)
-      if (s_ && !p.exact) compare(p);
+      if (s_ && !p.exact && p.param != kResult) compare(p);
     return std::move(s_);
   }
 
  private:
+  static constexpr size_t kResult = size_t(-1);
   struct Pair {
-    size_t param;
+    size_t param;  // or kResult
     const Expr *wanted, *found;
     bool used = false, exact = false;  // gave a name; and is true by that
   };
@@ -131,17 +136,20 @@ class Solver {
     if (s_) s_.problem = Solution::Mismatch, s_.param = param;
   }
 
-  void collect(size_t i) {
-    const Type *want = f_.params[i].def.type, *have = args_[i].type;
-    if (want->elem != have->elem || want->tensor != have->tensor || want->rank() != have->rank()) return fail(i);
-    if (!want->tensor) {
-      if (args_[i].value && want->elem == DType::Index) s_.names[f_.params[i].def.name] = args_[i].value;
-      return;
-    }
-    for (size_t d = 0; d < want->rank(); ++d) pairs_.push_back({i, want->dims[d], have->dims[d]});
+  static bool fits(const Type *want, const Type *have) {
+    return want->elem == have->elem && want->tensor == have->tensor && want->rank() == have->rank();
+  }
+  void argument(size_t i) {
+    const Def &p = f_.params[i].def;
+    if (!fits(p.type, args_[i].type)) return fail(i);
+    if (p.type->tensor) return collect(i, p.type, args_[i]);
+    if (args_[i].value && p.type->elem == DType::Index) s_.names[p.name] = args_[i].value;
+  }
+  void collect(size_t i, const Type *want, const Argument &arg) {
+    for (size_t d = 0; d < want->rank(); ++d) pairs_.push_back({i, want->dims[d], arg.type->dims[d]});
     auto *strides = as<List>(attr(b_, want->attrs, "strides"));
     if (!strides || strides->items.size() != want->rank()) return;
-    Exprs found = args_[i].strides.size() == want->rank() ? args_[i].strides : strides_of(b_, have);
+    Exprs found = arg.strides.size() == want->rank() ? arg.strides : strides_of(b_, arg.type);
     for (size_t d = 0; d < want->rank(); ++d) pairs_.push_back({i, strides->items[d], found[d]});
   }
 
@@ -181,7 +189,7 @@ class Solver {
       }
     }
     int64_t v;
-    if (int_value(value, &v) && v < 0) return fail(p.param);
+    if (int_value(value, &v) && v < 0) return p.param == kResult ? void(p.used = true) : fail(p.param);
     p.used = true, p.exact = exact;
     s_.names[u] = value;
     unknown_.erase(u);
@@ -206,7 +214,7 @@ class Solver {
 
   Build &b_;
   const Func &f_;
-  std::span<const Argument> args_;
+  std::span<const Argument> args_, results_;
   std::unordered_set<Sym> unknown_;
   std::vector<Pair> pairs_;
   Solution s_;
@@ -214,8 +222,8 @@ class Solver {
 
 }  // namespace
 
-Solution solve_dims(Build &b, const Func &callee, std::span<const Argument> args) {
-  return Solver(b, callee, args).run();
+Solution solve_dims(Build &b, const Func &callee, std::span<const Argument> args, std::span<const Argument> results) {
+  return Solver(b, callee, args, results).run();
 }
 
 }  // namespace mlc

@@ -1,4 +1,5 @@
-// The dimensions of a call: those that a function declares are solved from the shapes and strides of its arguments.
+// The dimensions of a call: those that a function declares are solved from the shapes and strides of its arguments, and
+// of what its results are written to.
 //
 //   kernel @f[n, m](x: f32[n, 2 * m], y: f32[m + n])     call @f(a, b) with a: f32[h, 8], b: f32[h + 4]
 //   n = h, m = 4;  nothing is left open
@@ -20,7 +21,7 @@ struct Solution {
   enum Problem : uint8_t {
     None,
     Count,     // another number of arguments
-    Mismatch,  // argument `param` has another element type, rank or literal size, or would need a fraction or less than 0
+    Mismatch,  // argument `param` has another element type, rank or literal size, or needs a fraction or less than 0
     Unsolved,  // dimension `dim` of the callee does not follow from the arguments
   } problem = None;
   size_t param = 0;
@@ -34,7 +35,9 @@ struct Solution {
   explicit operator bool() const { return problem == None; }
 };
 
-Solution solve_dims(Build &b, const Func &callee, std::span<const Argument> args);
+// `results`: what the results are written to, or declared as; they give dimensions too, but are not compared.
+Solution solve_dims(Build &b, const Func &callee, std::span<const Argument> args,
+                    std::span<const Argument> results = {});
 
 // Distances of neighbours in elements: `strides` of the type, else those of a dense row-major buffer.
 Exprs strides_of(Build &b, const Type *t);
