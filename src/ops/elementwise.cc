@@ -215,7 +215,7 @@ std::vector<Dims> bit_cast_shape(OpUse &u) {
 // Dropout at inference: the input, and a mask of ones.
 std::vector<Dims> dropout_shape(OpUse &u) {
   if (auto v = u.values(2); u.has(2) && !(v && v->size() == 1 && is_truth((*v)[0], false)))
-    u.fail("training_mode must be false: dropping needs a random state");
+    u.lack("training_mode must be false: dropping needs a random state");
   return {u.dims(0), u.dims(0)};
 }
 void dropout(Define &d) {

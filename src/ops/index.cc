@@ -59,7 +59,7 @@ namespace {
 size_t index_length(const OpUse &u, size_t input) {
   Dims ids = u.dims(input);
   int64_t q;
-  if (ids.empty() || !is_const(ids.back(), &q)) u.fail("the last dimension of the indices must be known when compiling");
+  if (ids.empty() || !is_const(ids.back(), &q)) u.lack("the last dimension of the indices must be known when compiling");
   return size_t(q);
 }
 // The q checked indices of a row of ids.

@@ -120,6 +120,7 @@ class OpUse {
   bool is_literal(size_t i) const { return literal_[i]; }  // a literal, list or index expression
   std::string input_name(size_t i) const;             // "input 2 (shape)", for messages
   [[noreturn]] void fail(const std::string &message) const { throw OpError(message); }
+  [[noreturn]] void lack(const std::string &message) const { throw OpUnsupported(message); }
 
  private:
   DType bound(const std::string &var) const;

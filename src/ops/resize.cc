@@ -73,7 +73,7 @@ Resizing resizing_of(OpUse &u) {
     int64_t n, m;
     double best = 0;
     for (size_t k = 0; k < axes.size(); ++k) {
-      if (!is_const(x[axes[k]], &n) || !is_const(sizes[k], &m) || n == 0) u.fail("keep_aspect_ratio_policy needs known sizes");
+      if (!is_const(x[axes[k]], &n) || !is_const(sizes[k], &m) || n == 0) u.lack("keep_aspect_ratio_policy: the sizes must be known when compiling");
       double s = double(m) / double(n);
       best = k == 0 ? s : policy == "not_larger" ? std::min(best, s) : std::max(best, s);
     }
@@ -171,7 +171,7 @@ void resize(Define &d) {
     // Taps first + k, k < taps, weighted by their distance from the coordinate; when shrinking, the filter is stretched.
     double stretch = 1;
     if (antialias) {
-      if (!a.fixed) d.fail("antialias needs a scale that is known when compiling");
+      if (!a.fixed) d.lack("antialias needs a scale that is known when compiling");
       stretch = std::min(*a.fixed, 1.0);
     }
     double reach = std::floor((cubic ? -2 : -1) / stretch) + 1;

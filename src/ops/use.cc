@@ -114,7 +114,7 @@ void OpUse::bind(const std::string &var, DType t, const std::string &what) {
   }
   for (const TypeVar &v : op.types) {
     if (v.name != var) continue;
-    if (!in_group(v.group, t)) throw OpUnsupported(fmt::format("{}: expected {}, found {}", what, v.group, dtype_name(t)));
+    if (!in_group(v.group, t)) lack(fmt::format("{}: expected {}, found {}", what, v.group, dtype_name(t)));
     bound_.emplace_back(var, t);
     return;
   }
@@ -262,14 +262,14 @@ std::optional<std::vector<X>> OpUse::values(size_t i) const {
 std::vector<X> OpUse::need_values(size_t i) const {
   type(i);
   auto v = values(i);
-  if (!v) throw OpUnsupported(input_name(i) + " must be known when compiling");
+  if (!v) lack(input_name(i) + " must be known when compiling");
   return *v;
 }
 std::vector<int64_t> OpUse::need_ints(size_t i) const {
   std::vector<int64_t> v;
   for (X x : need_values(i)) {
     auto *n = as<Int>(x.e);
-    if (!n) throw OpUnsupported(input_name(i) + ": expected integers that are known when compiling");
+    if (!n) lack(input_name(i) + ": expected integers that are known when compiling");
     v.push_back(n->value);
   }
   return v;
@@ -278,7 +278,7 @@ std::vector<double> OpUse::need_floats(size_t i) const {
   std::vector<double> v;
   for (X x : need_values(i)) {
     auto *f = as<Float>(x.e);
-    if (!f) throw OpUnsupported(input_name(i) + ": expected floats that are known when compiling");
+    if (!f) lack(input_name(i) + ": expected floats that are known when compiling");
     v.push_back(f->value);
   }
   return v;
