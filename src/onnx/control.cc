@@ -70,7 +70,7 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   auto *chosen = known_condition && known_condition->size() == 1 ? as<Bool>((*known_condition)[0].e) : nullptr;
   if (chosen) {
     const Graph &g = *graphs[chosen->value ? 0 : 1];
-    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix};
+    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix, {}};
     for (size_t i = 0; i < use.outputs; ++i)
       if (!n.outputs[i].empty()) inner.names.emplace(g.outputs[i].name, name_for(scope, n.outputs[i]));
     auto values = run_body(g, inner, nullptr);
@@ -84,7 +84,7 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   std::vector<Value *> values[2];
   bool failed = false;
   for (int k = 0; k < 2; ++k) {
-    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix};
+    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix, {}};
     size_t mark = bounds_.mark();
     auto v = run_body(*graphs[k], inner, &bodies[k]);
     bounds_.pop(mark);
@@ -149,7 +149,7 @@ std::vector<Value *> Importer::write_loop(const LoopParts &p, Scope &scope) {
     Sym turn = fresh_.make("i");
     if (p.trip) bounds_.range(turn, p.trip);
     else bounds_.index(turn);
-    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix};
+    Scope inner{&scope, scope.opsets, {}, {}, {}, scope.arguments, {}, scope.prefix, {}};
     Body body;
     p.bind_turn(inner, turn, &body);
     std::vector<Carry> carry;

@@ -110,7 +110,7 @@ void batch_norm_test(Importer &, Use &u) {
   if (u.take_int("is_test", 0) == 0) unsupported("training: attribute 'is_test' = 0");
 }
 void batch_norm_outputs(Importer &, Use &u) {
-  if (u.outputs > 1) unsupported("training: {} outputs", u.outputs);
+  if (u.listed > 1) unsupported("training: {} outputs", u.listed);
 }
 void dropout_test(Importer &, Use &u) {
   if (u.take_int("is_test", 0) == 0) unsupported("training: attribute 'is_test' = 0");

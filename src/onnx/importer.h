@@ -46,7 +46,7 @@ struct Use {
   int64_t opset = 0;
   std::vector<Value *> inputs;           // null: left out
   std::vector<Attribute> attributes;
-  size_t outputs = 1;                    // how many results are wanted
+  size_t outputs = 1, listed = 1;        // how many results are wanted; how many the model's node lists
   DType wanted = DType::Invalid;         // element type of the first result, where the inputs do not say it
   std::function<Use(Value *)> then;      // the operator that makes the first output from the first result, if they differ
   Text base;                             // what names of temporaries are made from
@@ -76,6 +76,7 @@ struct Scope {
   std::unordered_map<Text, Attribute> arguments;           // of the function, by the names of its attributes
   std::unordered_map<Text, Sym> names;                     // what results must be called
   std::string prefix;                    // of node names: "encoder/"
+  std::unordered_set<Text> read;         // values that some node or output of it reads
 
   int64_t opset() const { return opsets->at(""); }
 };
@@ -213,8 +214,10 @@ void convert(Importer &im, Use &use);
 bool is_converted(std::string_view op);
 // The elements of an operator's only result, if they follow from what is known of its inputs (known.cc).
 Elements fold_elements(Importer &im, const Use &use, const IrType *result);
+// Calls f on the values that a node reads: its inputs, and what its bodies take from around them (order.cc).
+void each_read(const Node &n, const std::function<void(Text)> &f);
 // Indices of the nodes that `wanted` needs, each behind those that it needs; what bodies take from around them counts.
-// Throws Invalid for a value with two definitions and for a cycle (order.cc).
+// Throws Invalid for a value with two definitions and for a cycle.
 std::vector<size_t> order(const std::vector<Node> &nodes, const std::vector<Text> &wanted);
 Defs definitions(const Stmt *s);  // of a Let, IfValue or Loop
 const Expr *float_literal(Build &b, DType t, Scalar s);

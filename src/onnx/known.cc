@@ -209,8 +209,7 @@ std::vector<X> where_(const Fold &f) {
 
 std::vector<X> cast_(const Fold &f) {
   DType from = f.use.inputs[0]->type->elem;
-  return f.broadcast([&](const std::vector<X> &a) {
-    X x = a[0];
+  auto one = [&](X x) {
     auto *number = as<Float>(x.e);
     auto *flag = as<Bool>(x.e);
     int64_t v;
@@ -234,7 +233,10 @@ std::vector<X> cast_(const Fold &f) {
     // A size fits into i32 on any machine that could hold such a tensor.
     if (f.elem != DType::I64 && f.elem != DType::I32) throw Unknown{};
     return x;
-  });
+  };
+  std::vector<X> out;
+  for (X x : *f.in(0).items) out.push_back(one(x));
+  return out;
 }
 
 // ---- shapes and places
@@ -303,14 +305,14 @@ std::vector<X> slice(const Fold &f) {  // along one axis
   for (int64_t o = 0; o < s.outer; ++o)
     for (int64_t i = start; step > 0 ? i < end : i > end; i += step) {
       for (int64_t k = 0; k < s.inner; ++k) out.push_back((*x.items)[size_t((o * s.along + i) * s.inner + k)]);
-      if (std::abs(step) > s.along) break;
+      if (step > s.along || step < -s.along) break;
     }
   return out;
 }
 std::vector<X> range(const Fold &f) {
   int64_t start = f.ints(0).at(0), delta = f.ints(2).at(0);
   std::vector<X> out;
-  for (int64_t i = 0; i < f.count; ++i) out.push_back(lit(f.b, start + i * delta));
+  for (int64_t i = 0; i < f.count; ++i) out.push_back(lit(f.b, start) + lit(f.b, i) * delta);
   return out;
 }
 std::vector<X> constant_of_shape(const Fold &f) {

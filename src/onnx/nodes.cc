@@ -78,7 +78,10 @@ Syms Importer::from_of(const Node &n, const Scope &scope) {
 }
 
 void Importer::nodes(const std::vector<Node> &nodes, const std::vector<Text> &wanted, Scope &scope) {
-  for (size_t i : order(nodes, wanted)) node(nodes[i], scope);
+  std::vector<size_t> sorted = order(nodes, wanted);
+  scope.read.insert(wanted.begin(), wanted.end());
+  for (size_t i : sorted) each_read(nodes[i], [&](Text name) { scope.read.insert(name); });
+  for (size_t i : sorted) node(nodes[i], scope);
 }
 
 void Importer::node(const Node &n, Scope &scope) {
@@ -164,6 +167,8 @@ void Importer::standard_node(const Node &n, Scope &scope) {
   }
   std::vector<Text> outputs = n.outputs;
   while (!outputs.empty() && outputs.back().empty()) outputs.pop_back();
+  use.listed = outputs.size();
+  while (!outputs.empty() && !scope.read.count(outputs.back())) outputs.pop_back();
   if (outputs.empty()) return;
   use.outputs = outputs.size();
   use.base = outputs[0];

@@ -2,9 +2,6 @@
 
 namespace mlc::onnx {
 
-namespace {
-
-// Calls f on the values that a node reads: its inputs, and what its bodies take from around them.
 void each_read(const Node &n, const std::function<void(Text)> &f) {
   for (Text name : n.inputs)
     if (!name.empty()) f(name);
@@ -21,6 +18,8 @@ void each_read(const Node &n, const std::function<void(Text)> &f) {
       for (const ValueInfo &v : g.outputs) outer(v.name);
     }
 }
+
+namespace {
 
 struct Order {
   const std::vector<Node> &nodes;
