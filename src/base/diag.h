@@ -11,6 +11,9 @@
 
 namespace mlc {
 
+// counted(2, "argument"): 2 arguments
+inline std::string counted(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
 class Diag {
  public:
   explicit Diag(std::string tool, const Source *source = nullptr) : tool_(std::move(tool)), source_(source) {}

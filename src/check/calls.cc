@@ -9,7 +9,8 @@ namespace mlc {
 std::string why_unsolved(const Build &b, const Func &callee, std::span<const Argument> args, const Solution &s) {
   switch (s.problem) {
     case Solution::Count:
-      return fmt::format("@{} has {} arguments, found {}", b.text(callee.name), callee.params.size(), args.size());
+      return fmt::format("@{} has {}, found {}", b.text(callee.name), counted(callee.params.size(), "argument"),
+                         args.size());
     case Solution::Unsolved:
       return fmt::format("dimension {} of @{} does not follow from the arguments", print_name(b, s.dim),
                          b.text(callee.name));
@@ -37,7 +38,8 @@ const Type *FuncChecker::buffer_type(const Expr *e, bool value) {
     if (!t) return nullptr;
     if (!t->tensor) return error(e->at, "{} is a scalar, expected a buffer", text(l->buffer)), nullptr;
     if (t->rank() != l->index.size()) {
-      error(e->at, "{} has {} dimensions, found {} indices", text(l->buffer), t->rank(), l->index.size());
+      error(e->at, "{} has {}, found {}", text(l->buffer), counted(t->rank(), "dimension"),
+            l->index.size() == 1 ? "1 index" : fmt::format("{} indices", l->index.size()));
       return nullptr;
     }
     for (const Expr *i : l->index) {
@@ -159,7 +161,8 @@ void FuncChecker::pure_call(const Let &s, const Call &c, const Func &f) {
   if (!s.attrs.empty()) error(s.attrs[0].at, "a call in its pure form has no attribute {}", text(s.attrs[0].key));
   if (f.func == FuncKind::Intrinsic) ok = fail(c.at, "@{} is an intrinsic, it is called from kernels", b_.text(f.name));
   if (f.results.size() != s.defs.size())
-    ok = fail(s.value->at, "@{} has {} results, found {} names", b_.text(f.name), f.results.size(), s.defs.size());
+    ok = fail(s.value->at, "@{} has {}, found {}", b_.text(f.name), counted(f.results.size(), "result"),
+              counted(s.defs.size(), "name"));
   for (size_t i = 0; ok && i < s.defs.size(); ++i)
     if (!f.results[i].type->tensor) solved.names[f.results[i].name] = b_.name(s.defs[i].name);
   for (size_t i = 0; i < s.defs.size(); ++i) {
@@ -210,7 +213,7 @@ void FuncChecker::builtin_call(const CallStmt &s) {
   if (e->sync && stage_ == Stage::Blocks)
     return error(c.at, "`{}` stands only in compacted kernels, this one has blocks", name);
   if (int(c.args.size()) < e->least || (e->most >= 0 && int(c.args.size()) > e->most))
-    error(c.at, "{} has {} arguments, found {}", name, e->least, c.args.size());
+    error(c.at, "{} has {}, found {}", name, counted(e->least, "argument"), c.args.size());
   if (s.dests.size() != (e->dest ? 1 : 0))
     error(c.at, "{} has {}, found {}", name, e->dest ? "one destination" : "no destination", s.dests.size());
   const Type *to = nullptr;
@@ -257,7 +260,8 @@ void FuncChecker::call(const CallStmt &s) {
   }
   bool ok = dests.size() == s.dests.size();
   if (s.dests.size() != f->results.size())
-    ok = fail(s.at, "@{} has {} results, found {} destinations", b_.text(f->name), f->results.size(), s.dests.size());
+    ok = fail(s.at, "@{} has {}, found {}", b_.text(f->name), counted(f->results.size(), "result"),
+              counted(s.dests.size(), "destination"));
   if (!arguments(c, *f, false, ok ? std::span<const Argument>(dests) : std::span<const Argument>{}, &solved)) return;
   for (size_t i = 0; ok && i < s.dests.size(); ++i) {
     const Type *t = dests[i].type;

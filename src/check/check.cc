@@ -89,7 +89,7 @@ class ModuleChecker {
     TypeError err;
     if (auto *l = as<List>(c.value)) {
       if (int64_t(l->items.size()) != count)
-        return error(c.value->at, fmt::format("expected {} values, found {}", count, l->items.size()));
+        return error(c.value->at, fmt::format("expected {}, found {}", counted(count, "value"), l->items.size()));
       for (const Expr *e : l->items)
         if (!literal(e) || type_of(env, e, c.type->elem, &err) == DType::Invalid)
           return error(e->at, literal(e) ? err.message : "expected a literal, found " + print(b_, e));

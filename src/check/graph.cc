@@ -42,7 +42,8 @@ const Type *FuncChecker::value_type(const Expr *e) {
 // m: index, y: f32[m].
 void FuncChecker::yield_types(Exprs yields, std::span<const Type *const> types, Defs defs, uint32_t at) {
   if (yields.size() != types.size()) {
-    error(yields.empty() ? at : yields[0]->at, "expected {} values, found {}", types.size(), yields.size());
+    error(yields.empty() ? at : yields[0]->at, "expected {}, found {}", counted(types.size(), "value"),
+          yields.size());
     return;
   }
   Substitution sizes;
@@ -83,8 +84,9 @@ void FuncChecker::loop_value(const Loop &s) {
   size_t turns = s.until ? 1 : 0, carried = s.carry.size(), stacked = s.body.stacks.size();
   if (endless && !s.until) error(s.at, "a loop in inf needs `while`");
   if (s.defs.size() != turns + carried + stacked)
-    error(s.at, "this loop has {} results ({}{} carried, {} stacked), found {} names", turns + carried + stacked,
-          turns ? "the number of turns, " : "", carried, stacked, s.defs.size());
+    error(s.at, "this loop has {} ({}{} carried, {} stacked), found {}",
+          counted(turns + carried + stacked, "result"), turns ? "the number of turns, " : "", carried, stacked,
+          counted(s.defs.size(), "name"));
   else if (turns && s.defs[0].type != b_.index())
     error(s.defs[0].at, "{} is the number of turns, expected index, found {}", text(s.defs[0].name),
           print(b_, s.defs[0].type));

@@ -32,7 +32,8 @@ void FuncChecker::compute(const Compute &s) {
     Load access = {{{Kind::Load, r.at}}, false, r.name, {}};
     Entry *t = target(&access);
     if (t && t->type->rank() != r.iters.size())
-      ok = fail(r.at, "{} has {} dimensions, found {} indices", text(r.name), t->type->rank(), r.iters.size());
+      ok = fail(r.at, "{} has {}, found {}", text(r.name), counted(t->type->rank(), "dimension"),
+                r.iters.size() == 1 ? "1 index" : fmt::format("{} indices", r.iters.size()));
     for (size_t i = 0; i < r.iters.size(); ++i) {
       if (!index(r.iters[i].extent)) ok = false;
       else if (t && ok) {
@@ -217,8 +218,8 @@ void FuncChecker::scalar_function() {
     define(What::Param, p.def.name, p.def.type, p.def.at);
   }
   if (reducer && f_.params.size() != 2 * f_.results.size())
-    error(f_.at, "a reducer of {} results has {} parameters, found {}", f_.results.size(), 2 * f_.results.size(),
-          f_.params.size());
+    error(f_.at, "a reducer of {} has {} parameters, found {}", counted(f_.results.size(), "result"),
+          2 * f_.results.size(), f_.params.size());
   std::unordered_map<Sym, const Def *> results;
   for (size_t i = 0; i < f_.results.size(); ++i) {
     const Def &r = f_.results[i];

@@ -51,7 +51,7 @@ std::vector<const Type *> FuncChecker::rule(const OpInfo &op, const Operands &o,
   try {
     std::vector<const Type *> found = infer(use);
     if (found.size() < o.names.size())
-      error(at, "{} has {} results, found {}", op.name, found.size(), o.names.size());
+      error(at, "{} has {}, found {}", op.name, counted(found.size(), "result"), o.names.size());
     for (const Expr *fact : use.assumptions) {
       if (!maybe_ && prove(b_, b_.unary(Op::Not, fact), bounds_))
         error(at, "{}: {} does not hold", op.name, print(b_, fact));
@@ -127,8 +127,10 @@ void FuncChecker::operator_call(const CallStmt &s) {
   for (const Expr *d : s.dests) o.names.push_back(as<Name>(d) ? to<Name>(d).name : to<Load>(d).buffer);
   std::vector<const Type *> found = rule(*op, o, s.call->at);
   for (size_t i = 0; i < dests.size() && i < found.size(); ++i) {
-    if (!found[i] || !found[i]->tensor) error(s.dests[i]->at, "result {} of {} is a size, it has no destination", i + 1, name);
-    else same_type(s.dests[i]->at, fmt::format("destination {} of {}", i + 1, name), found[i], dests[i]);
+    if (!found[i] || !found[i]->tensor)
+      error(s.dests[i]->at, "result {} of {} is a size, it has no destination", i + 1, name);
+    else
+      same_type(s.dests[i]->at, fmt::format("destination {} of {}", i + 1, name), found[i], dests[i]);
   }
 }
 

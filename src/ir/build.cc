@@ -55,7 +55,8 @@ const Expr *Build::unary(Op op, const Expr *a, uint32_t at) {
   if (op == Op::Neg) {
     if (auto f = as<Float>(a)) return number(-f->value, at, f->nan_bits);
     constexpr int64_t kMin = INT64_MIN;
-    if (auto i = as<Int>(a); i && (i->wide ? i->value == kMin : i->value != kMin)) return integer(i->wide ? kMin : -i->value, at);
+    if (auto i = as<Int>(a); i && (i->wide ? i->value == kMin : i->value != kMin))
+      return integer(i->wide ? kMin : -i->value, at);
   }
   return arena.make(Unary{{{Kind::Unary, at}}, op, a});
 }

@@ -1,6 +1,6 @@
 #include "ir/typing.h"
 
-#include <fmt/core.h>
+#include "base/diag.h"
 
 namespace mlc {
 
@@ -62,9 +62,11 @@ class Typer {
     const Call *c = as<Call>(e);
     if (want.size() == 1) return check(e, want[0]) != DType::Invalid;
     const Func *f = c && c->global ? env_.m.func(c->callee) : nullptr;
-    if (!f) return bool(fail(e, "expected a call of a reducer or scalar function with {} results", want.size()));
+    if (!f)
+      return bool(fail(e, "expected a call of a reducer or scalar function with {}", counted(want.size(), "result")));
     if (f->results.size() != want.size())
-      return bool(fail(e, "@{} has {} results, expected {}", env_.b.text(c->callee), f->results.size(), want.size()));
+      return bool(fail(e, "@{} has {}, expected {}", env_.b.text(c->callee), counted(f->results.size(), "result"),
+                       want.size()));
     if (!call_function(*c)) return false;
     for (size_t i = 0; i < want.size(); ++i)
       if (f->results[i].type->elem != want[i])
@@ -170,7 +172,8 @@ class Typer {
     if (!t) return fail(&l, "{}{} is not defined here", sign, text(l.buffer));
     if (!t->tensor) return fail(&l, "{}{} is a scalar, it has no elements", sign, text(l.buffer));
     if (t->rank() != l.index.size())
-      return fail(&l, "{}{} has {} dimensions, found {} indices", sign, text(l.buffer), t->rank(), l.index.size());
+      return fail(&l, "{}{} has {}, found {}", sign, text(l.buffer), counted(t->rank(), "dimension"),
+                  l.index.size() == 1 ? "1 index" : fmt::format("{} indices", l.index.size()));
     for (const Expr *i : l.index) {
       if (i->kind == Kind::Range || i->kind == Kind::All) return fail(i, "expected an element, found a region");
       if (check(i, DType::Index) == DType::Invalid) return {};
@@ -206,7 +209,7 @@ class Typer {
       const Func *f = call_function(c);
       if (!f) return {};
       if (f->results.size() != 1)
-        return fail(&c, "@{} has {} results, expected one", text(c.callee), f->results.size());
+        return fail(&c, "@{} has {}, expected one", text(c.callee), counted(f->results.size(), "result"));
       return {f->results[0].type->elem};
     }
     std::string_view name = text(c.callee);
@@ -215,7 +218,8 @@ class Typer {
     if (name == "convert") return convert(c);
     const Builtin *f = builtin(name);
     if (!f) return fail(&c, "no scalar function {}", name);
-    if (int(c.args.size()) != f->arity) return fail(&c, "{} has {} arguments, found {}", name, f->arity, c.args.size());
+    if (int(c.args.size()) != f->arity)
+      return fail(&c, "{} has {}, found {}", name, counted(f->arity, "argument"), c.args.size());
     size_t first = f->signature == Signature::Where ? 1 : 0;
     if (first && check(c.args[0], DType::Bool) == DType::Invalid) return {};
     T t = type(c.args[first]);
@@ -316,7 +320,7 @@ class Typer {
       return refuse(fail(&c, "@{} is no reducer, expected one before `for`", text(c.callee)));
     size_t count = fold ? f->results.size() : f->params.size();
     if (c.args.size() != count)
-      return refuse(fail(&c, "@{} has {} arguments, found {}", text(c.callee), count, c.args.size()));
+      return refuse(fail(&c, "@{} has {}, found {}", text(c.callee), counted(count, "argument"), c.args.size()));
     size_t mark = bound_.size();
     bool ok = open_iters(c);
     for (size_t i = 0; ok && i < count; ++i) {
