@@ -144,6 +144,7 @@ Machine::Operator Machine::make_operator(const OperatorUse &use, std::vector<siz
   OpUse u(b, *op, types, b.list(args), use.attrs, nullptr);
   u.wanted = use.wanted;
   for (size_t i = 0; i < use.results; i++) u.results.push_back(b.sym(fmt::format("out{}", i)));
+  if (op->count) u.results[0] = b.sym("size");
   u.known = [&](Sym s) -> std::optional<std::vector<const Expr *>> {
     auto it = position.find(s);
     if (it == position.end()) return {};
@@ -160,7 +161,9 @@ Machine::Operator Machine::make_operator(const OperatorUse &use, std::vector<siz
   made.results = infer(u);
   if (made.results.size() > use.results) made.results.resize(use.results);
   made.kernel = op_kernel(u, made.results, use.name, use.from);
-  if (!made.kernel.indices.empty()) throw OpError(fmt::format("{} does not follow from the inputs", name(made.kernel.indices[0])));
+  if (op->count) made.count = count_kernel(u, use.name, use.from);
+  for (Sym s : made.kernel.indices)
+    if (s != b.sym("size")) throw OpError(fmt::format("{} does not follow from the inputs", name(s)));
   return made;
 }
 
@@ -171,7 +174,7 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
   if (!find_op(op)) throw Fault{use.at, fmt::format("no operator {}", op)};
   std::string key(op);
   for (const Attr &a : use.attrs) key += fmt::format(" {}={}", b.text(a.key), print(b, a.value));
-  key += fmt::format(" -> {} {}", use.results, use.wanted ? dtype_name(use.wanted->elem) : "");
+  key += fmt::format(" -> {} {}", use.results, use.wanted ? print(b, use.wanted) : "");
   for (Sym s : use.from) key += fmt::format(" {}", s.id);
   for (const OperatorArg &a : use.args) {
     if (a.literal) key += " | " + print(b, a.literal);
@@ -199,8 +202,10 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
       throw Fault{use.at, fmt::format("{}: {}", what, e.what())};
     }
   }
-  std::vector<Value> args;
-  for (size_t i : found->kernel.inputs) args.push_back(use.args[i].value);
+  auto args_of = [&](const OpKernel &k, std::vector<Value> args) {
+    for (size_t i : k.inputs) args.push_back(use.args[i].value);
+    return args;
+  };
   if (!use.into.empty())
     for (size_t i = 0; i < use.into.size(); i++) {
       std::vector<int64_t> dims;
@@ -209,7 +214,13 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
                                         dtype_name(use.into[i].type), fmt::join(use.into[i].ref.dims, ", "))};
     }
   try {
-    return call(*found->kernel.kernel, std::move(args), std::move(use.into), use.at, what);
+    if (!found->count) return call(*found->kernel.kernel, args_of(found->kernel, {}), std::move(use.into), use.at, what);
+    Value size = call(*found->count->kernel, args_of(*found->count, {}), {}, use.at, what)[0];
+    size = Value::of_index(size.element().as_int());
+    std::vector<Value> index(found->kernel.indices.size(), size);
+    auto results = call(*found->kernel.kernel, args_of(found->kernel, index), std::move(use.into), use.at, what);
+    results.insert(results.begin(), size);
+    return results;
   } catch (Fault &e) {
     e.at = use.at;  // the nodes of the definition have no place in this text
     throw;

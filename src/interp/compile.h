@@ -29,7 +29,7 @@ struct CallAct {
 class Compiler {
  public:
   Compiler(Build &b, const Module &m, Nodes &nodes, std::function<const Lambda *(const Func *)> lambda,
-           std::function<const Func *(std::string_view)> library)
+           std::function<const Func *(std::string_view, DType)> library)
       : b_(b), m_(m), nodes_(nodes), lambda_of_(std::move(lambda)), library_(std::move(library)) {}
 
   const Unit *kernel(const Func &f, Stmts body, const Notes &notes);
@@ -100,7 +100,7 @@ class Compiler {
   const Module &m_;
   Nodes &nodes_;
   std::function<const Lambda *(const Func *)> lambda_of_;
-  std::function<const Func *(std::string_view)> library_;
+  std::function<const Func *(std::string_view, DType)> library_;
 
   const Func *func_ = nullptr;
   Unit *unit_ = nullptr;

@@ -106,6 +106,15 @@ class Graph {
     for (const Expr *e : t->dims) dims.push_back(index(e));
     return dims;
   }
+  // The type with its dimensions as literals, as far as they are known.
+  const Type *concrete(const Type *t) {
+    std::vector<const Expr *> dims;
+    for (const Expr *e : t->dims) {
+      auto v = index_value(b_, e, names_);
+      dims.push_back(v ? b_.integer(*v) : e);
+    }
+    return b_.tensor(t->elem, b_.list(dims));
+  }
   Value make(const Def &d) {
     try {
       return Value::of(m_.make(d.type->elem, dims_of(d.type)));
@@ -274,9 +283,9 @@ class Graph {
     const OpInfo *op = find_op(name);
     if (!op) throw Fault{s.at, fmt::format("no operator {}", name)};
     use.results = 0;
-    for (const Def &d : s.defs) {
-      if (!d.type->tensor) continue;
-      if (!use.wanted) use.wanted = d.type;
+    for (const Def &d : s.defs) {  // sizes follow from the shapes, but where the operator counts them
+      if (!d.type->tensor && !op->count) continue;
+      if (!use.wanted && d.type->tensor) use.wanted = concrete(d.type);
       use.results++;
     }
     define(s.defs, m_.call_operator(std::move(use)), s.at);

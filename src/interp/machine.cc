@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "interp/exec.h"
+#include "math/math.h"
 #include "text/text.h"
 
 namespace mlc::interp {
@@ -17,8 +18,9 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o) : b(b), m(m), o
 
 // ---- compiled functions
 
-Compiler Machine::compiler() {
-  Compiler c(b, m, nodes_, [this](const Func *f) { return lambda(f); }, [this](std::string_view s) { return library(s); });
+Compiler Machine::compiler(const Module &home) {
+  Compiler c(b, home, nodes_, [this](const Func *f) { return lambda(f); },
+             [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); });
   c.kept_ = &kept_;
   return c;
 }
@@ -26,7 +28,7 @@ Compiler Machine::compiler() {
 const Unit *Machine::unit(const Func &f, Stmts body, const Notes &notes) {
   const void *key = body.empty() ? static_cast<const void *>(&f) : body.data();
   const Unit *&u = units_[key];
-  if (!u) u = compiler().kernel(f, body, notes);
+  if (!u) u = compiler(m).kernel(f, body, notes);
   return u;
 }
 
@@ -34,12 +36,15 @@ const Lambda *Machine::lambda(const Func *f) {
   const Lambda *&l = lambdas_[f];
   if (l) return l;
   if (!compiling_.insert(f).second) throw Fault{f->at, fmt::format("@{} calls itself", name(f->name))};
-  const Lambda *made = compiler().lambda(*f);
+  const Lambda *made = compiler(m.func(f->name) == f ? m : math()).lambda(*f);
   compiling_.erase(f);
   return lambdas_[f] = made;
 }
 
-const Func *Machine::library(std::string_view name) { return m.func(b.sym(name)); }
+const Module &Machine::math() {
+  if (!math_) math_ = std::make_unique<Module>(math_module(b));
+  return *math_;
+}
 
 // ---- calls
 
@@ -294,7 +299,7 @@ Value Machine::eval(const Expr *e, DType want, const std::function<const Value *
     });
     Func f{};
     f.func = FuncKind::Kernel, f.device_index = -1, f.params = b.list(params);
-    std::tie(s.unit, s.node) = compiler().scalar(*b.make(f), e, want);
+    std::tie(s.unit, s.node) = compiler(m).scalar(*b.make(f), e, want);
   }
   std::vector<int64_t> slots(size_t(s.unit->slots) + 1);
   std::vector<Buffer> buffers(s.unit->buffers.size());

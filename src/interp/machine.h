@@ -72,6 +72,7 @@ class Machine {
   struct Operator {  // compiled for types and known values
     OpKernel kernel;
     std::vector<const Type *> results;
+    std::optional<OpKernel> count;  // computes the first result, a size that is data
   };
   struct Family {    // of the same name, attributes and types
     std::vector<size_t> asked;  // inputs whose values the rule or definition wanted to know
@@ -81,12 +82,12 @@ class Machine {
 
   const Unit *unit(const Func &f, Stmts body, const Notes &notes);
   const Lambda *lambda(const Func *f);
-  const Func *library(std::string_view name);
+  const Module &math();
   void run_kernel(const Unit &u, const std::vector<Value> &args, const std::vector<Value> &results, const IndexValues &names);
   Operator make_operator(const OperatorUse &use, std::vector<size_t> *asked);
   void check_overlap(const Func &f, const std::vector<Value> &args, const std::vector<Value> &into, uint32_t at);
   Ref read_constant(const Const &c);
-  Compiler compiler();
+  Compiler compiler(const Module &home);
   std::string name(Sym s) const { return std::string(b.text(s)); }
 
   Files files_;
@@ -94,7 +95,7 @@ class Machine {
   std::unordered_map<const void *, const Unit *> units_;  // by the body
   std::unordered_map<const Func *, const Lambda *> lambdas_;
   std::unordered_set<const Func *> compiling_;
-  std::map<std::string, const Func *, std::less<>> library_;
+  std::unique_ptr<Module> math_;  // read when the first of its functions is called
   std::unordered_map<Sym, Ref> constants_;
   std::unordered_set<Sym> reading_;
   std::map<std::string, Family> operators_;

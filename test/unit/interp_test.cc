@@ -275,7 +275,7 @@ kernel @domain(x: f32[4]) -> (y: f32[4]) {
 }
 )");
   EXPECT_EQ(p.run("outside", {f32({3}, {1, 2, 3})}), "x[3] is outside: index 3 of dimension 0 is not in 0 .. 2, in kernel @outside");
-  EXPECT_EQ(p.line, 4u);
+  EXPECT_EQ(p.line, 5u);
   EXPECT_EQ(p.run("undefined", {f32({4}, {1, 2, 3, 4})}), "t[3] is read before it is written, in kernel @undefined");
   p.options.check_undefined = false;
   EXPECT_EQ(p.run("undefined", {f32({4}, {1, 2, 3, 4})}), "");

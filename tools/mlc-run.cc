@@ -1,0 +1,172 @@
+// mlc-run: runs a module in the reference interpreter, at any stage.
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "check/check.h"
+#include "data/compare.h"
+#include "data/files.h"
+#include "data/npy.h"
+#include "interp/interp.h"
+#include "interp/sample.h"
+#include "onnx/tensor.h"
+#include "pass/pass.h"
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"entry", "NAME", "run this function; without it @main, or the first graph"},
+    {"input,i", "FILE", "the next input, .npy or .pb (an ONNX TensorProto); repeated"},
+    {"random", "SEED", "inputs that no file gives are random"},
+    {"bind", "NAME=N", "size of a dimension, value of an index parameter; repeated"},
+    {"output,o", "FILE", "write output %d of the run to FILE (.npy), as in -o out%d.npy"},
+    {"expect", "FILE", "what the next output must be, .npy or .pb; repeated"},
+    {"rtol", "X", "tolerance of --expect relative to the value expected; 0"},
+    {"atol", "X", "tolerance of --expect; 0"},
+    {"backwards", nullptr, "take the turns of order-free loops from the last to the first"},
+    {"trust", nullptr, "do not look for reads of elements never written"},
+    {"memory", "BYTES", "bytes that all buffers together may have; 4294967296"},
+    {"include,I", "DIR", "look for weight files here first; repeated"},
+};
+
+int refuse(const std::string &message) {
+  fprintf(stderr, "mlc-run: error: %s\n", message.c_str());
+  return 1;
+}
+
+bool read_array(const std::string &path, DType want, Array &a, std::string &error) {
+  if (path.ends_with(".npy")) return read_npy_file(path, want, &a, &error);
+  Mapped file;
+  if (!file.open(path, &error)) return error = path + ": " + error, false;
+  std::string_view text(reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size());
+  if (!onnx::read_tensor_file(text, a, error)) return error = path + ": " + error, false;
+  if (want != DType::Invalid && a.type != want)
+    return error = fmt::format("{}: expected {}, found {}", path, dtype_name(want), dtype_name(a.type)), false;
+  return true;
+}
+
+bool number(const std::string &s, double *v) {
+  char *end;
+  *v = strtod(s.c_str(), &end);
+  return !s.empty() && !*end;
+}
+
+int run_tool(const Options &options) {
+  if (options.files.size() > 1) return fprintf(stderr, "mlc-run: error: one FILE at most\n"), 2;
+  Source source = Source::open(options.files.empty() ? "-" : options.files[0]);
+  if (!source.error.empty()) {
+    fprintf(stderr, "%s: error: %s [mlc-run]\n", source.name.c_str(), source.error.c_str());
+    return 1;
+  }
+  Build &b = *new Build;
+  Module m;
+  Diag diag("run", &source);
+  bool ok = read(b, source, m, diag) && check(b, m, diag);
+  diag.print(stderr);
+  if (!ok) return 1;
+
+  std::string wanted = options.get("entry");
+  if (!wanted.empty() && wanted[0] == '@') wanted.erase(0, 1);
+  const Func *f = wanted.empty() ? entry(b, m) : m.func(b.sym(wanted));
+  if (!f) return refuse(wanted.empty() ? "the module has no graph; --entry NAME names what to run" : fmt::format("no function @{}", wanted));
+
+  // What is bound: NAME=N.
+  std::map<std::string, int64_t> sizes;
+  for (const std::string &s : options.all("bind")) {
+    size_t eq = s.find('=');
+    double v;
+    if (eq == std::string::npos || !number(s.substr(eq + 1), &v) || v != double(int64_t(v)))
+      return fprintf(stderr, "mlc-run: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
+    sizes[s.substr(0, eq)] = int64_t(v);
+  }
+  std::vector<const Param *> params;
+  for (const Param &p : f->params)
+    if (p.mode != Mode::Scratch) params.push_back(&p);
+  std::string error;
+  std::vector<Array> inputs;
+  auto files = options.all("input");
+  if (files.size() > params.size()) return refuse(fmt::format("@{} has {} inputs, found {}", b.text(f->name), params.size(), files.size()));
+  for (size_t i = 0; i < files.size(); i++) {
+    DType t = params[i]->def.type->elem;
+    Array a;
+    if (!read_array(files[i], t == DType::Index ? DType::I64 : t, a, error)) return refuse(error);
+    inputs.push_back(std::move(a));
+  }
+  if (!sizes_from(b, *f, inputs, sizes, error)) return refuse(error);
+  if (inputs.size() < params.size()) {
+    std::vector<InputSpec> specs;
+    std::string seed = options.get("random");
+    std::mt19937_64 random(strtoull(seed.c_str(), nullptr, 10));
+    if (!input_specs(b, *f, sizes, specs, error)) return refuse(error + "; --bind NAME=N says it");
+    for (size_t i = inputs.size(); i < specs.size(); i++) {
+      std::string name(b.text(specs[i].param->def.name));
+      if (specs[i].type == DType::Index && sizes.count(name)) {
+        Array a(DType::I64, {});
+        a.set(0, Scalar::of_int(sizes[name]));
+        inputs.push_back(a);
+      } else if (!options.has("random")) {
+        return refuse(fmt::format("no --input for {}: {}; --random SEED makes one", name, print(b, specs[i].param->def.type)));
+      } else {
+        bool indices = is_int(specs[i].type) && info(specs[i].type).bits >= 32;
+        inputs.push_back(sample(specs[i].type, specs[i].dims, random, false, indices));
+      }
+    }
+  }
+
+  RunOptions run_options;
+  run_options.check_undefined = !options.has("trust");
+  run_options.backwards = options.has("backwards");
+  run_options.folders = options.all("include");
+  run_options.module_path = options.files.empty() ? "" : options.files[0];
+  run_options.print = stderr;
+  if (options.has("memory")) run_options.memory = strtoll(options.get("memory").c_str(), nullptr, 10);
+  std::vector<Array> outputs;
+  RunFault fault;
+  if (!run(b, m, *f, inputs, run_options, outputs, fault)) {
+    diag.error(fault.at, "{}", fault.message);
+    diag.print(stderr);
+    return 1;
+  }
+
+  std::vector<std::string> names;
+  for (const Def &d : f->results) names.emplace_back(b.text(d.name));
+  for (const Param &p : f->params)
+    if (p.mode == Mode::Inout) names.emplace_back(b.text(p.def.name));
+  auto expected = options.all("expect");
+  if (expected.size() > outputs.size()) return refuse(fmt::format("the run has {} outputs, found {} to expect", outputs.size(), expected.size()));
+  double rtol = 0, atol = 0;
+  if ((options.has("rtol") && !number(options.get("rtol"), &rtol)) || (options.has("atol") && !number(options.get("atol"), &atol)))
+    return fprintf(stderr, "mlc-run: error: --rtol, --atol: expected a number\n"), 2;
+  for (size_t i = 0; i < expected.size(); i++) {
+    Array want;
+    if (!read_array(expected[i], outputs[i].type == DType::Index ? DType::I64 : outputs[i].type, want, error)) return refuse(error);
+    if (outputs[i].type == DType::Index) outputs[i].type = DType::I64;
+    Comparison c = compare(outputs[i], want, rtol || atol ? Tolerance::close(rtol, atol) : Tolerance::exact(true));
+    if (!c.same()) return refuse(describe(c, names[i], want));
+  }
+  std::string pattern = options.get("output"), text;
+  if (!pattern.empty()) {
+    size_t at = pattern.find("%d");
+    if (at == std::string::npos && outputs.size() > 1) return refuse("-o FILE needs a %d: there are several outputs");
+    for (size_t i = 0; i < outputs.size(); i++) {
+      if (outputs[i].type == DType::Index) outputs[i].type = DType::I64;
+      std::string path = pattern;
+      if (at != std::string::npos) path.replace(at, 2, std::to_string(i));
+      if (!write_npy_file(path, outputs[i], &error)) return refuse(error);
+    }
+    return 0;
+  }
+  if (!expected.empty()) return 0;
+  for (size_t i = 0; i < outputs.size(); i++) text += array_text(names[i], outputs[i]) + "\n";
+  fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace mlc
+
+int main(int argc, char **argv) {
+  return mlc::tool_main(argc, argv, {"run", "Run a module in the reference interpreter, at any stage", "[FILE]", mlc::kOptions, mlc::run_tool});
+}
