@@ -289,6 +289,16 @@ std::string Helpers::need(std::string_view family, DType t) {
   return name;
 }
 
+bool Helpers::may_be(std::string_view s) {
+  for (const Family &f : kFamilies) {
+    std::string_view rest = s;
+    if (!rest.starts_with(f.name)) continue;
+    rest.remove_prefix(f.name.size());
+    if (rest.empty() || (rest[0] == '_' && dtype_named(rest.substr(1)) != DType::Invalid)) return true;
+  }
+  return s.find("_of_") != s.npos;
+}
+
 std::string Helpers::cast(DType from, DType to) {
   if (to == DType::Index) to = DType::I64;
   if (from != DType::F64) from = DType::F32;

@@ -27,6 +27,7 @@ class Helpers {
   std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
   std::string bits(DType from, DType to);  // P_bits_i32_of_f32
   const std::string &text() const { return text_; }
+  static bool may_be(std::string_view s);  // PREFIX_s could be the name of a helper
 
  private:
   std::string add(const std::string &name, std::string_view body, DType t, DType from);

@@ -64,11 +64,14 @@ std::string identifier(std::string_view name) {
 }
 
 std::string Namer::make(std::string_view name) {
+  log_.push_back(keep(name));
+  return log_.back();
+}
+std::string Namer::keep(std::string_view name) {
   std::string base = identifier(name);
   if (!prefix_.empty() && base.starts_with(prefix_ + "_")) base = "v_" + base;
   std::string s = base;
   for (int n = 1; !taken_.insert(s).second; n++) s = fmt::format("{}{}{}", base, base.back() == '_' ? "" : "_", n);
-  log_.push_back(s);
   return s;
 }
 void Namer::pop(size_t mark) {

@@ -19,6 +19,7 @@ class Namer {
  public:
   explicit Namer(std::string prefix = "") : prefix_(std::move(prefix)) {}
   std::string make(std::string_view name);
+  std::string keep(std::string_view name);  // the same, never given out again
   void reserve(std::string_view ident) { taken_.insert(std::string(ident)); }
   size_t mark() const { return log_.size(); }
   void pop(size_t mark);  // what was made since mark may be given out again

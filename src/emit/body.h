@@ -1,0 +1,74 @@
+// The statements of a function as C++.
+#pragma once
+#include "emit/expr.h"
+#include "emit/unit.h"
+#include "ir/solve.h"
+
+namespace mlc {
+
+class BodyPrinter {
+ public:
+  BodyPrinter(Unit &unit, const Module &m, const Func &f);
+
+  // Names of the function itself; they are defined in the order in which they are printed.
+  Entity &define_dim(Sym name, bool wild = false);
+  Entity &define_value(const Def &d, std::string ident);
+  Entity &define_buffer(const Def &d, std::string ident, bool writable);
+  void body(Stmts stmts);  // expanded
+  // `[[maybe_unused]]` where it is due. To be called last.
+  void finish();
+
+  // A line of text at the present indentation.
+  template <class... A> void line(fmt::format_string<A...> f, A &&...a) {
+    out.append(indent, ' ').append(fmt::format(f, std::forward<A>(a)...)) += '\n';
+  }
+  // How the function reads a constant; by default a parameter of its own.
+  std::function<std::string(Sym)> constant;
+  // Called when a name is defined at the outermost level.
+  std::function<void(Sym)> defined;
+  Sym latest(Sym name) const;  // the present name of what the text calls so, if it was defined again
+
+  std::string out;
+  size_t indent = 2;
+  Scope scope;
+  ExprPrinter exprs;
+  std::vector<Failure> failures;
+  std::vector<Sym> constants;
+  std::unordered_map<Sym, std::string> constant_idents;
+  int first_code = 0;  // what failure 0 returns, less one
+
+ private:
+  void stmts(Stmts body);
+  void let(const Let &l);
+  size_t alloc(const Alloc &a, const Stmt *next);  // how many statements it took
+  void view(const View &v);
+  void call(const CallStmt &c);
+  void copy(const CallStmt &c);
+  void assume(const Assume &a);
+  void loop(const For *f);
+  void branch(const If &i);
+  void head(const Stmt *s, Syms from = {});
+  void block(Stmts body);
+  Stmts renamed(Sym name, Stmts rest);
+  std::string argument(const Expr *e, const Def &param, bool written, uint32_t at);
+  std::string buffer_argument(Entity e, Exprs index, const Def &param, bool written, uint32_t at);
+  Argument argument_type(const Expr *e);
+  Entity define_local(const Def &d, Entity e);
+  void tame(const Expr *cond);
+  bool wild(const Expr *e);
+  void fail(uint32_t at, std::string message);
+  const Expr *shortened(const Expr *e) const;
+
+  Unit &u_;
+  Build &b_;
+  const Module &m_;
+  const Func &f_;
+  std::unordered_set<Sym> addressed_;  // buffers that need an address
+  std::unordered_map<Sym, Sym> latest_;
+  int depth_ = 0, renames_ = 0;
+};
+
+// Definitions that nothing reads, left out. `used`: names that are read outside.
+Stmts without_unused(Build &b, Stmts body, std::unordered_set<Sym> &used);
+
+}  // namespace mlc

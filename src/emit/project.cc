@@ -1,0 +1,111 @@
+// The files around the emitted code: weights as text or linked in, build files.
+#include "emit/helpers.h"
+#include "emit/expr.h"
+#include "emit/model.h"
+#include "num/convert.h"
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+// An element as it is stored: bits for what C++ has no type for.
+std::string stored(DType t, const std::byte *p, size_t i) {
+  if (t == DType::F32 || t == DType::F64) return literal(t, load(t, p, i));
+  if (is_float(t)) {
+    int digits = info(t).bits / 4;
+    return fmt::format("0x{:0{}x}", to_bits(t, load(t, p, i)), digits);
+  }
+  return t == DType::Bool ? fmt::format("{}", uint8_t(p[i])) : literal(t, load(t, p, i));
+}
+
+std::string made_by(const CppOptions &o, std::string_view mark) {
+  return o.command.empty() ? "" : fmt::format("{} Made by: {}\n", mark, comment_text(o.command));
+}
+
+}  // namespace
+
+std::string weight_text(const Build &b, const CppModel &model, const CppOptions &o,
+                        const std::function<std::span<const std::byte>(const Weight &)> &bytes) {
+  std::string s;
+  if (o.one_file) {
+    s = fmt::format("\nconst {0}_weights {0}_weights_data = {{\n", o.name);
+  } else {
+    s = fmt::format("// {}: its weights.\n{}#include \"{}.h\"\n\n{}", o.name, made_by(o, "//"), o.name, model.weight_struct);
+    s += fmt::format("\nextern const {0}_weights {0}_weights_data;\nconst {0}_weights {0}_weights_data = {{\n", o.name);
+  }
+  for (const Weight &w : model.weights) {
+    std::span<const std::byte> data = bytes(w);
+    DType t = w.constant->type->elem;
+    bool packed = info(t).bits < 8;  // as bytes
+    if (packed) t = DType::U8;
+    size_t n = data.size() / size_t(info(t).bits / 8);
+    comment_lines(s, "  ", comment_text("@" + std::string(b.text(w.constant->name)) + ": " + print(b, w.constant->type)));
+    std::string line = "  {";
+    for (size_t i = 0; i < n; i++) {
+      std::string item = stored(t, data.data(), i) + (i + 1 < n ? "," : "");
+      if (line.size() + item.size() > 112) s += line + "\n", line = "  ";
+      line += (line.size() > 3 ? " " : "") + item;
+    }
+    s += line + "},\n";
+  }
+  return s + "};\n";
+}
+
+std::string assembly_text(const CppOptions &o) {
+  return fmt::format("// {0}: its weights, the bytes of {0}.weights.\n{1}"
+                     "  .section .rodata\n  .balign 64\n  .globl {0}_weights_data\n"
+                     "  .type {0}_weights_data, %object\n{0}_weights_data:\n  .incbin \"{0}.weights\"\n"
+                     "  .size {0}_weights_data, . - {0}_weights_data\n  .section .note.GNU-stack,\"\",%progbits\n",
+                     o.name, made_by(o, "//"));
+}
+
+std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  bool object = model.form == WeightForm::Object && !model.weights.empty();
+  bool text = model.form == WeightForm::Text && !model.weights.empty();
+  std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION 3.10)\n"
+                              "project({0} LANGUAGES CXX{3})\n"
+                              "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n",
+                              o.name, with_main ? fmt::format(", and {}_main that runs it on .npy files", o.name) : "",
+                              made_by(o, "#"), object ? " ASM" : "");
+  s += fmt::format("add_library({0} STATIC {0}.cc{1})\n", o.name,
+                   text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
+  s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17)\n"
+                   "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  if (object)
+    s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES\n"
+                     "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}} OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights)\n",
+                     o.name);
+  if (with_main) {
+    s += fmt::format("add_executable({0}_main {0}_main.cc)\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name);
+    if (model.form == WeightForm::File && !model.weights.empty())
+      s += fmt::format("target_compile_definitions({0}_main PRIVATE WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n",
+                       o.name);
+  }
+  return s;
+}
+
+std::string make_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  bool object = model.form == WeightForm::Object && !model.weights.empty();
+  bool text = model.form == WeightForm::Text && !model.weights.empty();
+  std::string weights = text ? "_weights.o" : object ? "_weights.o" : "";
+  std::string s = fmt::format("# {0}: to be included, or by itself: make -f {0}.mk. $({0}_objects) are to be linked.\n{1}"
+                              "{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
+                              "{0}_objects := $({0}_dir){0}.o{2}\n\n",
+                              o.name, made_by(o, "#"), weights.empty() ? "" : fmt::format(" $({0}_dir){0}{1}", o.name, weights));
+  std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
+  s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
+  s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cc $({0}_dir){0}.h\n"
+                   "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
+  if (text)
+    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.cc $({0}_dir){0}.h\n"
+                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
+  if (object)
+    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.S $({0}_dir){0}.weights\n"
+                     "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
+  if (with_main)
+    s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cc $({0}_dir){0}.h $({0}_objects)\n"
+                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS)\n", o.name);
+  return s;
+}
+
+}  // namespace mlc

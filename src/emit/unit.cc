@@ -1,0 +1,183 @@
+#include "emit/unit.h"
+
+#include "emit/body.h"
+#include "emit/expand.h"
+#include "math/math.h"
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+// Parameters that may be the same buffer: those of `attr inplace = [["y", "x"]]`.
+std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
+  std::unordered_set<std::string_view> names;
+  if (auto *pairs = as<List>(attr(b, f.notes.attrs, "inplace")))
+    for (const Expr *p : pairs->items)
+      if (auto *pair = as<List>(p))
+        for (const Expr *n : pair->items)
+          if (auto *s = as<Str>(n)) names.insert(s->value);
+  return names;
+}
+
+// kernel @f[n](x: f32[n]) -> (y: f32[n])
+std::string head_line(Build &b, const Func &f) {
+  Func bare = f;
+  bare.body = {}, bare.inits = {}, bare.notes = {}, bare.comment = {};
+  std::string s = print(b, static_cast<const Item *>(b.make(bare)));
+  s.resize(std::min(s.find(" {\n"), s.size()));
+  if (s.ends_with(" {}")) s.resize(s.size() - 3);
+  return comment_text(s);
+}
+
+}  // namespace
+
+Unit::Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag)
+    : b(b), m(m), prefix(prefix), unchecked(unchecked), diag(diag), helpers(prefix) {
+  for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes", "init",
+                             "arena_bytes", "run", "error", "task"})
+    globals.reserve(fmt::format("{}_{}", prefix, s));
+}
+
+// PREFIX_name, clear of the macros of the header and of helpers.
+std::string Unit::global_name(Sym name) {
+  std::string s = identifier(b.text(name));
+  bool upper = std::none_of(s.begin(), s.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return globals.make(fmt::format("{}_{}{}", prefix, upper || Helpers::may_be(s) ? "fn_" : "", s));
+}
+
+void Unit::use(Sym constant) { constants_.insert(constant); }
+
+const Emitted *Unit::function(Sym name, Syms nodes) {
+  if (auto it = emitted_.find(name); it != emitted_.end()) return &it->second;
+  const Func *f = m.func(name);
+  if (!open_.insert(name).second) {
+    diag.error(f->at, "@{} calls itself", b.text(name));
+    return nullptr;
+  }
+  if (f->device) {
+    diag.error(f->at, "@{} runs on {}: it cannot be called in host code", b.text(name), b.text(f->device));
+    return nullptr;
+  }
+  size_t errors = diag.errors();
+  const Func *flat = expand(b, m, f, diag);
+  if (!flat) return nullptr;
+  Emitted e;
+  e.ident = global_name(name);
+  std::string text = print_function(*flat, e.ident, nodes, e);
+  if (diag.errors() != errors) return nullptr;
+  functions += text;
+  open_.erase(name);
+  return &emitted_.emplace(name, std::move(e)).first->second;
+}
+
+std::string Unit::print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &info) {
+  std::unordered_set<Sym> used;
+  for (const Def &d : f.results) used.insert(d.name);
+  Stmts body = without_unused(b, f.body, used);
+  BodyPrinter p(*this, m, f);
+  std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict", "x"
+  auto alias = in_place(b, f);
+  for (Sym d : f.dims) p.define_dim(d);
+  auto buffer = [&](const Def &d, bool written) {
+    std::string name = p.scope.namer.make(b.text(d.name));
+    std::string type = fmt::format("{}{} *{}", written ? "" : "const ", c_storage(d.type->elem),
+                                   alias.count(b.text(d.name)) ? "" : "__restrict ");
+    p.define_buffer(d, name, written);
+    params.push_back({type, name});
+  };
+  for (const Param &x : f.params) {
+    if (x.def.type->tensor) {
+      buffer(x.def, x.mode != Mode::In);
+    } else {
+      std::string name = p.scope.namer.make(b.text(x.def.name));
+      p.define_value(x.def, name);
+      params.push_back({fmt::format("{} ", c_value(x.def.type->elem)), name});
+    }
+  }
+  for (const Def &d : f.results) {
+    if (d.type->tensor) {
+      buffer(d, true);
+      continue;
+    }
+    std::string name = p.scope.namer.make(std::string(b.text(d.name)) + "_out");
+    params.push_back({fmt::format("{} *__restrict ", c_value(d.type->elem)), name});
+  }
+  p.body(body);
+  size_t next = f.params.size();
+  for (const Def &d : f.results) {
+    std::string out = params[next++].second;
+    if (d.type->tensor) continue;
+    Entity *e = p.scope.find(p.latest(d.name));
+    if (!e) diag.error(d.at, "@{}: {} is not defined", b.text(f.name), b.text(d.name));
+    else e->seen++, p.line("*{} = {};", out, e->ident);
+  }
+  p.finish();
+
+  info.failures = p.failures, info.constants = p.constants;
+  std::string list, unused;
+  auto add = [&](const std::string &type, const std::string &name) {
+    list += fmt::format("{}{}{}", list.empty() ? "" : ", ", type, name);
+  };
+  for (Sym d : f.dims) {
+    Entity *e = p.scope.find(d);
+    info.dims.push_back(e->seen);
+    if (e->seen) add("int64_t ", e->ident);
+  }
+  for (auto &[type, name] : params) add(type, name);
+  auto check = [&](Sym name) {
+    if (Entity *e = p.scope.find(name); e && !e->seen) unused += fmt::format("  (void){};\n", e->ident);
+  };
+  for (const Param &x : f.params) check(x.def.name);
+  for (const Def &d : f.results)
+    if (d.type->tensor) check(d.name);
+  for (Sym k : p.constants) {
+    use(k);
+    add(fmt::format("const {} *__restrict ", c_storage(m.constant(k)->type->elem)), p.constant_idents.at(k));
+  }
+  std::string out = "\n";
+  comment_lines(out, "", head_line(b, f));
+  if (!nodes.empty()) comment_lines(out, "", "from " + node_list(b, nodes));
+  out += fmt::format("static __attribute__((noinline)) {} {}({}) {{\n", info.failures.empty() ? "void" : "int", ident, list);
+  return out + unused + p.out + (info.failures.empty() ? "}\n" : "  return 0;\n}\n");
+}
+
+const Func *Unit::library(std::string_view name, DType t) {
+  if (!math_) math_ = math_module(b);
+  return scalar_function(b, *math_, name, t);
+}
+
+std::string Unit::scalar(const Func *f) {
+  auto [it, fresh] = scalar_names_.try_emplace(f);
+  if (!fresh) {
+    if (it->second.empty()) diag.error(f->at, "@{} calls itself", b.text(f->name));
+    return it->second;
+  }
+  const Module &home = math_ && math_->func(f->name) == f ? *math_ : m;
+  const Func *flat = expand(b, home, f, diag);
+  if (!flat) return "";
+  std::unordered_set<Sym> used{f->results[0].name};
+  BodyPrinter p(*this, home, *flat);
+  std::string list;
+  for (const Param &x : f->params) {
+    std::string name = p.scope.namer.make(b.text(x.def.name));
+    p.define_value(x.def, name);
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", c_value(x.def.type->elem), name);
+  }
+  p.body(without_unused(b, flat->body, used));
+  Entity *y = p.scope.find(p.latest(f->results[0].name));
+  if (!y) {
+    diag.error(f->at, "@{} does not define {}", b.text(f->name), b.text(f->results[0].name));
+    return "";
+  }
+  y->seen++;
+  p.line("return {};", y->ident);
+  std::string unused;
+  for (const Param &x : f->params)
+    if (Entity *e = p.scope.find(x.def.name); e && !e->seen) unused += fmt::format("  (void){};\n", e->ident);
+  p.finish();
+  std::string ident = global_name(f->name);
+  scalars += fmt::format("\nstatic inline {} {}({}) {{\n{}{}}}\n", c_value(y->type->elem), ident, list, unused, p.out);
+  return scalar_names_[f] = ident;
+}
+
+}  // namespace mlc

@@ -1,0 +1,56 @@
+// The functions of an emitted file, each printed once, callees first: kernels and planned graphs as static C++ functions.
+#pragma once
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/diag.h"
+#include "emit/helpers.h"
+#include "emit/names.h"
+#include "ir/module.h"
+
+namespace mlc {
+
+struct Failure {  // of an `assume`: what P_error says
+  Syms from;      // nodes of the model; empty: those of the call
+  std::string what;
+};
+
+// An emitted function. It returns nothing if it cannot fail, else 0 or 1 + the number of a failure. Its parameters in order:
+// dimensions, parameters, results, then the constants that it or a callee reads.
+struct Emitted {
+  std::string ident;
+  std::vector<Failure> failures;
+  std::vector<Sym> constants;
+  std::vector<bool> dims;  // which of the function's dimensions it takes
+};
+
+class Unit {
+ public:
+  Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag);
+
+  const Emitted *function(Sym name, Syms nodes);  // null after an error; nodes: of the call, for the comment
+  std::string scalar(const Func *f);              // its C++ name
+  const Func *library(std::string_view name, DType t);  // exp of f32: @exp.f32; null: there is none
+  void use(Sym constant);                         // it must be in the weights
+  bool uses(Sym constant) const { return constants_.count(constant); }
+
+  Build &b;
+  const Module &m;
+  const std::string prefix;
+  const bool unchecked;
+  Diag &diag;
+  Helpers helpers;
+  Namer globals;          // names of the file
+  std::string scalars, functions;
+
+ private:
+  std::string global_name(Sym name);
+  std::string print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &out);
+  std::optional<Module> math_;
+  std::unordered_map<Sym, Emitted> emitted_;
+  std::unordered_map<const Func *, std::string> scalar_names_;
+  std::unordered_set<Sym> constants_, open_;
+};
+
+}  // namespace mlc

@@ -1,0 +1,76 @@
+// mlc-codegen: a module becomes host C++.
+#include "check/check.h"
+#include "codegen.h"
+#include "emit/names.h"
+#include "pass/command.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"output,o", "DIR", "write a project into DIR instead of the source to standard output"},
+    {"name", "NAME", "prefix of files and external names (otherwise that of FILE, or model)"},
+    {"main", nullptr, "with -o: also NAME_main.cc, which runs the model on .npy files"},
+    {"weights", "FORM", "file, text or object (otherwise text below 64 KB, else file)"},
+    {"unchecked", nullptr, "leave out the checks of what the module assumes"},
+    {"include,I", "DIR", "look for weight files in DIR"},
+};
+
+constexpr std::pair<const char *, WeightForm> kForms[] = {
+    {"", WeightForm::Auto}, {"file", WeightForm::File}, {"text", WeightForm::Text}, {"object", WeightForm::Object}};
+
+int usage(const std::string &message) {
+  fmt::print(stderr, "mlc-codegen: error: {}\n", message);
+  return 2;
+}
+
+int run(const Options &options) {
+  if (options.files.size() > 1) return usage(fmt::format("one FILE at most, `{}` is a second", options.files[1]));
+  std::string path = options.files.empty() ? "-" : options.files[0];
+  CodegenOptions o;
+  o.cpp.name = options.get("name", model_name(path));
+  if (identifier(o.cpp.name) != o.cpp.name)
+    return usage(fmt::format("--name {}: expected an identifier such as {}", o.cpp.name, identifier(o.cpp.name)));
+  auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](auto &f) { return options.get("weights") == f.first; });
+  if (form == std::end(kForms)) return usage(fmt::format("--weights {}: expected file, text or object", options.get("weights")));
+  o.folder = options.get("output");
+  if (options.has("main") && o.folder.empty()) return usage("--main needs -o DIR");
+  if (form->second == WeightForm::Object && o.folder.empty()) return usage("--weights object needs -o DIR");
+  o.cpp.weights = form->second, o.cpp.one_file = o.folder.empty(), o.cpp.unchecked = options.has("unchecked");
+  o.with_main = options.has("main");
+  o.folders = options.all("include"), o.module_path = path;
+  o.cpp.command = "mlc-codegen";
+  for (const char *name : {"name", "weights"})
+    if (options.has(name)) o.cpp.command += fmt::format(" --{} {}", name, options.get(name));
+  for (const char *name : {"main", "unchecked"})
+    if (options.has(name)) o.cpp.command += fmt::format(" --{}", name);
+  if (!o.folder.empty()) o.cpp.command += " -o .";
+  if (path != "-") o.cpp.command += " " + path.substr(path.rfind('/') + 1);
+
+  Source source = Source::open(path);
+  if (!source.error.empty()) {
+    fmt::print(stderr, "{}: error: {} [mlc-codegen]\n", source.name, source.error);
+    return 1;
+  }
+  Build &b = *new Build;  // the process is the lifetime of the nodes
+  Module m;
+  Diag diag("codegen", &source);
+  diag.verbose = options.has("verbose");
+  std::string text, error;
+  bool ok = read(b, source, m, diag) && check(b, m, diag) && codegen(b, m, o, text, diag);
+  diag.print(stderr);
+  if (!ok) return 1;
+  if (!o.folder.empty() || write_all("", text, &error)) return 0;
+  fmt::print(stderr, "mlc-codegen: error: cannot write: {}\n", error);
+  return 1;
+}
+
+}  // namespace
+
+}  // namespace mlc
+
+int main(int argc, char **argv) {
+  return mlc::tool_main(argc, argv, {"codegen", "Emit host C++ for a module", "[FILE]", mlc::kOptions, mlc::run});
+}
