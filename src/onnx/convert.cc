@@ -164,6 +164,33 @@ void resize_empty(Importer &, Use &u) {
   if (u.inputs.size() > 1 && !(mode && mode->s == "tf_crop_and_resize")) u.inputs[1] = nullptr;  // roi of nothing
 }
 
+// ---- exporters write "to the end" as 1000000000 or 2^31 - 1: for an unknown size that is a fact to be checked once
+
+void slice_end(Importer &im, Use &u) {
+  constexpr int64_t kLarge = 1000000000;
+  auto starts = u.input(1) ? im.known_ints(u.input(1)) : std::nullopt;
+  auto ends = u.input(2) ? im.known_ints(u.input(2)) : std::nullopt;
+  auto axes = u.input(3) ? im.known_ints(u.input(3)) : std::nullopt;
+  auto steps = u.input(4) ? im.known_ints(u.input(4)) : std::nullopt;
+  if (!starts || !ends || (u.input(3) && !axes) || (u.input(4) && !steps) || ends->size() > size_t(rank_of(u, 0))) return;
+  bool any = false;
+  for (size_t k = 0; k < ends->size(); ++k) {
+    int64_t axis = axes && k < axes->size() ? (*axes)[k] : int64_t(k), size;
+    if (axis < 0) axis += rank_of(u, 0);
+    if (axis < 0 || axis >= rank_of(u, 0) || (steps && (k >= steps->size() || (*steps)[k] < 0))) continue;
+    const Expr *n = type_of(u, 0)->dims[size_t(axis)];
+    if ((*ends)[k] < kLarge || (*ends)[k] == INT64_MAX || int_value(n, &size)) continue;
+    u.facts.push_back((X(im.b, n) <= (*ends)[k]).e);
+    (*ends)[k] = INT64_MAX, any = true;
+  }
+  if (!any) return;
+  u.inputs[2] = im.list(*ends);
+  // All of one type: the others were i32 if this was.
+  u.inputs[1] = im.list(*starts);
+  if (axes) u.inputs[3] = im.list(*axes);
+  if (steps) u.inputs[4] = im.list(*steps);
+}
+
 // ---- attributes that became inputs
 
 void slice(Importer &im, Use &u) {
@@ -297,7 +324,8 @@ constexpr Row kRows[] = {
     {"Greater", 7, broadcast_axis}, {"Less", 7, broadcast_axis},    {"Gemm", 7, drop_broadcast},
     {"PRelu", 7, prelu_slope},      {"Selu", 6, selu},              {"Concat", 4, concat},
     {"Cast", 6, cast_name},         {"Clip", 11, clip},             {"Reshape", 5, reshape},
-    {"Tile", 6, tile},              {"Slice", 10, slice},           {"TopK", 10, top_k},
+    {"Tile", 6, tile},              {"Slice", 10, slice},
+    {"Slice", kAlways, slice_end},           {"TopK", 10, top_k},
     {"Softmax", 13, softmax},       {"LogSoftmax", 13, softmax},    {"Hardmax", 13, softmax},
     {"BatchNormalization", 9, batch_norm_spatial},                  {"BatchNormalization", 7, batch_norm_test},
     {"BatchNormalization", 14, batch_norm_outputs},                 {"Dropout", 7, dropout_test},

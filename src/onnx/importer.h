@@ -48,6 +48,7 @@ struct Use {
   std::vector<Attribute> attributes;
   size_t outputs = 1, listed = 1;        // how many results are wanted; how many the model's node lists
   DType wanted = DType::Invalid;         // element type of the first result, where the inputs do not say it
+  std::vector<const Expr *> facts;       // what it relies on
   std::function<Use(Value *)> then;      // the operator that makes the first output from the first result, if they differ
   Text base;                             // what names of temporaries are made from
   Syms from;

@@ -217,6 +217,7 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
     if (inputs[i] && !folded[i]) args[i] = inputs[i]->expr;
 
   std::vector<Def> defs;
+  facts.insert(facts.end(), use.facts.begin(), use.facts.end());
   for (size_t i = 0; i < results.size(); ++i) {
     defs.push_back({results[i], kNowhere, types.at(i)});
     if (!types[i]->tensor) bounds_.dim(results[i]);

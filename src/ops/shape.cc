@@ -301,6 +301,7 @@ SliceAxis slice_axis(OpUse &u, size_t axis, X n, X start, X end, int64_t step) {
     if (is_const(v, &c)) {
       if (c == INT64_MAX || c > INT64_MAX / 2) return high;
       if (c == INT64_MIN || c < INT64_MIN / 2) return low;
+      if (c == 0 && is_const(low, &len) && len == 0) return v;
       if (c >= 0 && !is_const(n, &len)) return min(v, high);  // n is unknown, at least 0
       if (c < 0) v = n + c;
       else return is_const(high, &len) ? min(v, high) : v;
@@ -310,7 +311,10 @@ SliceAxis slice_axis(OpUse &u, size_t axis, X n, X start, X end, int64_t step) {
   X zero = u.lit(0), one = u.lit(1);
   if (step > 0) {
     X s = place(start, zero, n), e = place(end, zero, n);
-    return {axis, s, max(ceildiv(e - s, u.lit(step)), zero), step};
+    int64_t from, to;
+    X size = ceildiv(e - s, u.lit(step));
+    bool grows = is_const(s, &from) && from == 0 && is_const(end, &to) && to >= 0;  // e is at least 0 then
+    return {axis, s, grows ? size : max(size, zero), step};
   }
   X s = place(start, zero - one, n - 1), e = place(end, zero - one, n - 1);
   return {axis, s, max(ceildiv(s - e, u.lit(-step)), zero), step};
