@@ -270,11 +270,11 @@ class Plan {
       if ((own && buffer.where != Buffer::Arena) || !placed.insert(s).second) return;
       Alloc a{{}, {s, kNowhere, buffer.type}, arena, nullptr};
       a.at = kNowhere;
-      Sym r = root(s);
-      if (buffers_.at(r).where == Buffer::Arena) {
-        a.offset = p.offsets[life_of_.at(r)].e;
+      if (own) {
+        a.offset = p.offsets[life_of_.at(s)].e;
       } else {
-        a.base = r, a.offset = b_.integer(0);
+        alloc(root(s));
+        a.base = root(s), a.offset = b_.integer(0);
       }
       body.push_back(b_.make(a));
     };

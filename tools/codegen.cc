@@ -161,4 +161,13 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
   return !diag.errors();
 }
 
+std::string codegen_command(const CodegenOptions &o) {
+  static constexpr const char *kForms[] = {"", "file", "text", "object"};
+  std::string line = "mlc-codegen --name " + o.cpp.name;
+  if (o.cpp.weights != WeightForm::Auto) line += fmt::format(" --weights {}", kForms[int(o.cpp.weights)]);
+  if (o.with_main) line += " --main";
+  if (o.cpp.unchecked) line += " --unchecked";
+  return o.folder.empty() ? line : line + " -o .";
+}
+
 }  // namespace mlc

@@ -41,13 +41,7 @@ int run(const Options &options) {
   o.cpp.weights = form->second, o.cpp.one_file = o.folder.empty(), o.cpp.unchecked = options.has("unchecked");
   o.with_main = options.has("main");
   o.folders = options.all("include"), o.module_path = path;
-  o.cpp.command = "mlc-codegen";
-  for (const char *name : {"name", "weights"})
-    if (options.has(name)) o.cpp.command += fmt::format(" --{} {}", name, options.get(name));
-  for (const char *name : {"main", "unchecked"})
-    if (options.has(name)) o.cpp.command += fmt::format(" --{}", name);
-  if (!o.folder.empty()) o.cpp.command += " -o .";
-  if (path != "-") o.cpp.command += " " + path.substr(path.rfind('/') + 1);
+  o.cpp.command = codegen_command(o);
 
   Source source = Source::open(path);
   if (!source.error.empty()) {

@@ -84,7 +84,7 @@ Placement place(Build &b, const std::vector<Life> &lives) {
     for (const Member &m : c.members) {
       const Life &life = lives[m.index];
       int64_t at = fit(spots, m.size, life.first, life.last);
-      p.offsets[m.index] = base + c.factor * at;
+      p.offsets[m.index] = base + lit(b, at) * c.factor;
       high = std::max(high, at + m.size);
     }
     for (const Member &m : c.members) {  // the live set is largest where some buffer begins
@@ -93,8 +93,8 @@ Placement place(Build &b, const std::vector<Life> &lives) {
         if (lives[o.index].first <= lives[m.index].first && lives[m.index].first <= lives[o.index].last) sum += o.size;
       most = std::max(most, sum);
     }
-    base = base + c.factor * high;
-    p.lower_bound = p.lower_bound + c.factor * most;
+    base = base + lit(b, high) * c.factor;
+    p.lower_bound = p.lower_bound + lit(b, most) * c.factor;
   }
   p.total = base;
   return p;

@@ -1,0 +1,165 @@
+// mlc: a model file in, C++ out: the usual pipe as one command. Between two stages the text is printed and read again, so
+// that the result has the bytes of the shell line that -v prints.
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "check/check.h"
+#include "codegen.h"
+#include "emit/names.h"
+#include "onnx/import.h"
+#include "pass/command.h"
+#include "pipeline.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"output,o", "DIR", "write the project into DIR"},
+    {"main", nullptr, "also NAME_main.cc, which runs the model on .npy files"},
+    {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
+    {"target", "TARGET", "the machine to emit for: generic"},
+    {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
+    {"keep", "DIR", "leave the text of every stage in DIR, as numbered files"},
+    {"strict", nullptr, "keep the order of every sum and grant no licence that changes a result"},
+};
+
+// A word as the shell reads it back.
+std::string shell(const std::string &word) {
+  static const char *kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string folder_of(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+class Driver {
+ public:
+  explicit Driver(const Options &options) : options_(options), verbose_(options.has("verbose")) {}
+
+  int run() {
+    if (options_.files.size() != 1) return usage(fmt::format("expected one MODEL, found {}", options_.files.size()));
+    if (!options_.has("output")) return usage("expected -o DIR");
+    if (options_.get("target", "generic") != "generic")
+      return usage(fmt::format("--target {}: there is generic only", options_.get("target")));
+    model_ = options_.files[0];
+    codegen_.cpp.name = options_.get("name", model_name(model_));
+    if (identifier(codegen_.cpp.name) != codegen_.cpp.name)
+      return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, identifier(codegen_.cpp.name)));
+    codegen_.folder = options_.get("output");
+    codegen_.with_main = options_.has("main");
+    codegen_.folders = {folder_of(model_)};
+    codegen_.cpp.command = codegen_command(codegen_);
+    if (verbose_) fmt::print(stderr, "{}\n", line());
+    if (options_.has("keep") && mkdir(options_.get("keep").c_str(), 0777) != 0 && errno != EEXIST)
+      return fail(fmt::format("{}: {}", options_.get("keep"), strerror(errno)));
+
+    auto start = std::chrono::steady_clock::now();
+    auto said = [&](const char *stage) {
+      auto now = std::chrono::steady_clock::now();
+      if (verbose_) fmt::print(stderr, "mlc: {:<9}{:8.2f} ms\n", stage, std::chrono::duration<double, std::milli>(now - start).count());
+      start = std::chrono::steady_clock::now();
+    };
+    if (!import() || !kept("import")) return 1;
+    said("import");
+    for (const Pass *pass : usual_passes()) {
+      if (!run_pass(*pass, {}, stage_, verbose_, stderr) || !kept(pass->name)) return 1;
+      said(pass->name);
+    }
+    Diag diag("codegen", stage_.source.get());
+    diag.verbose = verbose_;
+    std::string text;
+    bool ok = codegen(*stage_.build, stage_.module, codegen_, text, diag);
+    diag.print(stderr);
+    said("codegen");
+    return ok ? 0 : 1;
+  }
+
+ private:
+  int usage(const std::string &message) {
+    fmt::print(stderr, "mlc: error: {}; mlc --help tells the options\n", message);
+    return 2;
+  }
+  int fail(const std::string &message) {
+    fmt::print(stderr, "mlc: error: {}\n", message);
+    return 1;
+  }
+
+  bool is_text() const { return model_.size() > 4 && model_.substr(model_.size() - 4) == ".mlc"; }
+
+  // The shell line that this run stands for.
+  std::string line() const {
+    std::string s = is_text() ? "cat" : "mlc-import";
+    for (const std::string &b : options_.all("bind")) s += " --bind " + shell(b);
+    s += " " + shell(model_);
+    for (const Pass *p : usual_passes()) s += std::string(" | mlc-") + p->name;
+    s += " | mlc-codegen --name " + codegen_.cpp.name;
+    if (codegen_.with_main) s += " --main";
+    if (std::string folder = folder_of(model_); folder != ".") s += " -I " + shell(folder);
+    return s + " -o " + shell(codegen_.folder);
+  }
+
+  bool import() {
+    if (is_text()) {
+      stage_.source = std::make_unique<Source>(Source::open(model_));
+      if (!stage_.source->error.empty()) return fail(fmt::format("{}: {}", model_, stage_.source->error)), false;
+      stage_.build = std::make_unique<Build>();
+      Diag diag("mlc", stage_.source.get());
+      bool ok = read(*stage_.build, *stage_.source, stage_.module, diag) && check(*stage_.build, stage_.module, diag);
+      diag.print(stderr);
+      return ok;
+    }
+    ImportOptions o{model_, {}, "", false};
+    for (const std::string &b : options_.all("bind")) {
+      size_t equals = b.find('=');
+      if (equals == 0 || equals == std::string::npos) return usage(fmt::format("--bind {}: expected NAME=VALUE", b)), false;
+      o.bind[b.substr(0, equals)] = b.substr(equals + 1);
+    }
+    stage_.build = std::make_unique<Build>();
+    std::string errors;
+    if (import_onnx(*stage_.build, o, stage_.module, errors)) return true;
+    for (size_t i = 0; i < errors.size();) {
+      size_t end = std::min(errors.find('\n', i), errors.size());
+      fmt::print(stderr, "{}: error: {} [mlc-import]\n", model_, errors.substr(i, end - i));
+      i = end + 1;
+    }
+    return false;
+  }
+
+  // The stage's text, kept if that was asked for; what follows refers to it.
+  bool kept(const std::string &stage) {
+    std::string name = fmt::format("{}-{}.mlc", number_++, stage);
+    if (options_.has("keep")) {
+      name = options_.get("keep") + "/" + name;
+      std::string text, error;
+      print(*stage_.build, stage_.module, text);
+      if (!write_all(name, text, &error)) return fail(fmt::format("{}: {}", name, error)), false;
+    }
+    return reread(stage_, name, stderr, stage);
+  }
+
+  const Options &options_;
+  bool verbose_;
+  std::string model_;
+  CodegenOptions codegen_;
+  Stage stage_;
+  int number_ = 1;
+};
+
+}  // namespace
+
+}  // namespace mlc
+
+int main(int argc, char **argv) {
+  return mlc::tool_main(argc, argv, {"", "A model file in, readable C++ out: the usual pipe as one command", "MODEL", mlc::kOptions,
+                                     [](const mlc::Options &o) { return mlc::Driver(o).run(); }});
+}
