@@ -44,12 +44,17 @@ Engine::Engine(Build &b)
       words{b.sym("min"), b.sym("max"), b.sym("clamp"), b.sym("where"), b.sym("index"), b.sym("any"), b.sym("all")} {}
 
 void Engine::forget() {
-  normal_memo_.clear(), interval_memo_.clear(), poly_interval_memo_.clear(), nonneg_memo_.clear();
-  joined_memo_.clear(), expr_memo_.clear(), facts_memo_.clear();
+  auto wipe = [](auto &memo) {  // clear() walks all buckets, those of a former crowd too
+    if (memo.bucket_count() > 200) memo = {};
+    else if (!memo.empty()) memo.clear();
+  };
+  wipe(normal_memo_), wipe(interval_memo_), wipe(poly_interval_memo_), wipe(nonneg_memo_);
+  wipe(joined_memo_), wipe(expr_memo_), wipe(facts_memo_);
 }
 
-AtomId Engine::define(Sym name) {
+AtomId Engine::define(Sym name, bool size) {
   AtomId a = space.fresh_var(name);
+  if (size) sizes_.insert(a);
   auto [it, added] = current_.try_emplace(name, a);
   names_.push_back({name, added ? kNone : it->second});
   it->second = a;
@@ -63,6 +68,19 @@ void Engine::fact(const Poly &p) {
   for (AtomId a : space.atoms(t)) facts_by_atom_[a].push_back(uint32_t(facts_.size()));
   facts_.push_back(std::move(t));
   forget();
+}
+
+// The facts given about an atom; of a crowd only the oldest and the newest.
+std::vector<Poly> Engine::told_of(AtomId a) const {
+  std::vector<Poly> out;
+  auto it = facts_by_atom_.find(a);
+  if (it == facts_by_atom_.end()) return out;
+  const std::vector<uint32_t> &l = it->second;
+  constexpr size_t kSide = 24;
+  for (size_t i = 0; i < l.size(); i++)
+    if (i < kSide || i + kSide >= l.size()) out.push_back(facts_[l[i]]);
+    else i = l.size() - kSide - 1;
+  return out;
 }
 
 // a == value from now on; what is known of `a` becomes known of its value.
@@ -202,17 +220,24 @@ Bounds::Bounds(Build &b) : engine_(new Engine(b)) {}
 Bounds::~Bounds() = default;
 
 void Bounds::index(Sym name) { engine_->define(name); }
-void Bounds::dim(Sym name) { engine_->fact(engine_->space.of(engine_->define(name))); }
-void Bounds::range(Sym name, const Expr *extent) { range(name, nullptr, extent); }
-void Bounds::range(Sym name, const Expr *lo, const Expr *end) {
-  Engine &e = *engine_;
-  Poly from = lo ? e.normal(lo) : Poly(), to = e.normal(end);  // the name is not yet seen there
-  Poly v = e.space.of(e.define(name));
+void Bounds::dim(Sym name) { engine_->fact(engine_->space.of(engine_->define(name, true))); }
+void Engine::range(Sym name, const Poly &lo, const Poly &end) {
+  Poly v = space.of(define(name));
   try {
-    e.fact(v - from);
-    e.fact(to - v - 1);
+    fact(v - lo);
+    fact(end - v - 1);
   } catch (Overflow) {
   }
+}
+
+void Bounds::range(Sym name, const Expr *extent) { engine_->range(name, Poly(), engine_->normal(extent)); }
+void Bounds::range(Sym name, const Expr *lo, const Expr *end) {
+  engine_->range(name, engine_->normal(lo), engine_->normal(end));
+}
+void Bounds::ranges(std::span<const std::pair<Sym, const Expr *>> names) {
+  std::vector<Poly> ends;
+  for (auto &n : names) ends.push_back(engine_->normal(n.second));
+  for (size_t i = 0; i < names.size(); i++) engine_->range(names[i].first, Poly(), ends[i]);
 }
 void Bounds::equal(Sym name, const Expr *value) {
   Engine &e = *engine_;

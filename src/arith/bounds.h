@@ -48,6 +48,7 @@ class Bounds {
   void dim(Sym name);                                        // a size: >= 0
   void range(Sym name, const Expr *extent);                  // 0 <= name < extent
   void range(Sym name, const Expr *lo, const Expr *end);     // lo <= name < end
+  void ranges(std::span<const std::pair<Sym, const Expr *>> names);  // all extents are read before a name is defined
   void equal(Sym name, const Expr *value);                   // name: index = value
   void assume(const Expr *cond);                             // what it cannot use it leaves
   size_t mark() const;

@@ -19,7 +19,8 @@ class Engine {
   Space space;
 
   // ---- facts (bounds.cc)
-  AtomId define(Sym name);
+  AtomId define(Sym name, bool size = false);
+  void range(Sym name, const Poly &lo, const Poly &end);
   void fact(const Poly &p);            // p >= 0
   void bind(AtomId a, const Poly &value);
   void equation(const Poly &p);        // p == 0
@@ -73,18 +74,20 @@ class Engine {
   Poly neg(const Poly &d);
   Interval naive(const Poly &p);
   Interval compute(AtomId a);
-  const std::vector<Poly> &facts_of(AtomId a);
+  std::vector<Poly> told_of(AtomId a) const;
+  const std::vector<Poly> &facts_of(AtomId a);  // and what follows from its form
   bool search(const Poly &p, int depth);
   const std::pair<AtomId, Poly> *binding(AtomId a) const;
   Poly joined(const Poly &p);   // interval.cc and extract.cc
   Poly join_neg(Poly p);
   Poly join_mods(Poly p);
+  Poly residues(const Poly &a, const Poly &c);
   Poly absorb(Poly p, bool keep_nonneg);
   const Expr *sum(Poly p);
   const Expr *product(MonoId m, int64_t coef, const Expr *first = nullptr);
   const Expr *atom_expr(AtomId a);
   int order(AtomId a, AtomId b, bool in_product);  // < 0: a is written first
-  int order(const Term &a, const Term &b);
+  int order(const Term &a, const Term &b, bool sign = true);
 
   struct Undo {
     Sym name;
@@ -93,6 +96,7 @@ class Engine {
   static constexpr AtomId kNone = ~0u;
   std::unordered_map<Sym, AtomId> current_, unknown_;  // unknown_: never defined, so any integer
   std::vector<Undo> names_;
+  std::unordered_set<AtomId> sizes_;              // dimensions: written last in products
   std::vector<Poly> facts_;
   std::vector<std::pair<AtomId, Poly>> equal_;    // variable -> what it is
   std::unordered_map<AtomId, std::vector<uint32_t>> facts_by_atom_;
@@ -109,6 +113,8 @@ class Engine {
   std::unordered_map<PolyId, const Expr *> expr_memo_;
   std::unordered_map<AtomId, std::vector<Poly>> facts_memo_;
   std::unordered_set<AtomId> open_;        // intervals under way
+  int steps_ = 0;                          // of the first of them
+  bool cut_ = false;                       // one was asked for within itself
   std::unordered_set<PolyId> seen_;        // of the proof under way
   int budget_ = 0;
   bool proving_ = false;

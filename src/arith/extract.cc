@@ -21,30 +21,30 @@ int64_t coef(const Poly &p, MonoId m) {
   return 0;
 }
 
-Poly single(MonoId m, int64_t c) {
-  Poly p;
-  if (c) p.terms.push_back({m, c});
-  return p;
-}
-
 }  // namespace
 
-// x + min(0, d) = x' + min(u, v) with v - u = d and x' + u = x: for each monomial on its own the choice that leaves least.
+// x + k * min(0, d) = x' + k * min(u, v) with v - u = d and x' + k * u = x: for each monomial on its own the choice that
+// leaves least to write.
 Poly Engine::join_neg(Poly p) {
   for (AtomId n : space.atoms(p)) {
     if (space.atom(n).kind != AtomKind::Neg) continue;
     Poly k, rest, d = space.poly(space.atom(n).a);
     space.split(p, n, &k, &rest);
     if (k.zero()) continue;
-    if (!k.is_constant()) {
+    if (k.terms.size() > 1) {
       p = rest + space.mul(k, space.of(space.compound(AtomKind::Min, d, Poly())));
       continue;
     }
-    int64_t times = std::abs(k.constant());
-    if (k.constant() < 0) d = -d;  // -min(0, d) = max(0, -d)
+    MonoId by = k.terms[0].mono;
+    int64_t times = std::abs(k.terms[0].coef);
+    bool minimum = k.terms[0].coef > 0;
+    if (!minimum) d = -d;  // -min(0, d) = max(0, -d)
     Poly u, v, x;
-    std::map<MonoId, std::pair<int64_t, int64_t>> coefs;
-    for (const Term &t : rest.terms) coefs[t.mono].first = t.coef;
+    std::map<MonoId, std::pair<int64_t, int64_t>> coefs;  // of x, divided by `by`, and of d
+    for (const Term &t : rest.terms) {
+      if (auto m = space.quotient(t.mono, by)) coefs[*m].first = t.coef;
+      else x = x + single(t.mono, t.coef);
+    }
     for (const Term &t : d.terms) coefs[t.mono].second = t.coef;
     for (auto [m, c] : coefs) {
       auto [outside, diff] = c;
@@ -54,12 +54,23 @@ Poly Engine::join_neg(Poly p) {
         int left = (outside != inside * times) + (inside != 0) + (add64(inside, diff) != 0);
         if (left < least) least = left, best = inside;
       }
-      x = x + single(m, outside - mul64(best, times)), u = u + single(m, best), v = v + single(m, best + diff);
+      x = x + single(space.times(m, by), outside - mul64(best, times));
+      u = u + single(m, best), v = v + single(m, best + diff);
     }
     if (u.is_constant() || (!v.is_constant() && order(v.terms.back(), u.terms.back()) < 0)) std::swap(u, v);
-    p = x + space.of(space.compound(k.constant() < 0 ? AtomKind::Max : AtomKind::Min, u, v), times);
+    AtomId joint = space.compound(minimum ? AtomKind::Min : AtomKind::Max, u, v);
+    p = x + space.mul(single(by, times), space.of(joint));
   }
   return p;
+}
+
+// The same modulo c with small coefficients: 3 x -> -x modulo 4. What is never negative stays so.
+Poly Engine::residues(const Poly &a, const Poly &c) {
+  if (!c.is_constant() || nonneg(a)) return a;
+  Poly r = a;
+  for (Term &t : r.terms)
+    if (t.mono && t.coef > c.constant() / 2) t.coef -= c.constant();
+  return r;
 }
 
 // m * a - m * c * (a // c)  ->  m * (a % c), and the same with a // d for a where d divides c.
@@ -83,7 +94,7 @@ Poly Engine::join_mods(Poly p) {
         Poly base = div(a, d);
         if (base.is_constant()) continue;
         Poly next = rest - space.mul(*times, base) +
-                    space.mul(*times, space.of(space.compound(AtomKind::Mod, base, *ratio)));
+                    space.mul(*times, space.of(space.compound(AtomKind::Mod, residues(base, *ratio), *ratio)));
         if (weight(next) < weight(best)) best = next;
       }
       // a == c * q + r always
@@ -168,14 +179,15 @@ const Expr *Engine::atom_expr(AtomId a) {
 }
 
 // Variables in the order of their definitions, those never defined by name, the rest by text. In products quotients come
-// first: n // 2 * m needs no parentheses.
+// first and sizes last: n // 2 * i * m needs no parentheses.
 int Engine::order(AtomId x, AtomId y, bool in_product) {
   if (x == y) return 0;
   const Atom &a = space.atom(x), &c = space.atom(y);
-  auto rank = [&](const Atom &t) {
-    return t.kind == AtomKind::Var ? 1 : t.kind == AtomKind::Div || t.kind == AtomKind::Mod ? (in_product ? 0 : 2) : 3;
+  auto rank = [&](const Atom &t, AtomId id) {
+    if (t.kind == AtomKind::Var) return in_product && sizes_.count(id) ? 4 : 1;
+    return t.kind == AtomKind::Div || t.kind == AtomKind::Mod ? (in_product ? 0 : 2) : 3;
   };
-  if (rank(a) != rank(c)) return rank(a) - rank(c);
+  if (int d = rank(a, x) - rank(c, y)) return d;
   if (a.kind == AtomKind::Var) {
     bool unknown_a = unknown_.count(a.name) && unknown_[a.name] == x, unknown_c = unknown_.count(c.name) && unknown_[c.name] == y;
     if (unknown_a != unknown_c) return unknown_a ? 1 : -1;
@@ -187,11 +199,11 @@ int Engine::order(AtomId x, AtomId y, bool in_product) {
 }
 
 // Terms by degree, then size and sign of the coefficient, then their atoms; the constant last.
-int Engine::order(const Term &x, const Term &y) {
+int Engine::order(const Term &x, const Term &y, bool sign) {
   std::vector<AtomId> a = space.factors(x.mono), c = space.factors(y.mono);
   if (a.size() != c.size()) return a.size() > c.size() ? -1 : 1;
   if (std::abs(x.coef) != std::abs(y.coef)) return std::abs(x.coef) > std::abs(y.coef) ? -1 : 1;
-  if (x.coef != y.coef) return x.coef > y.coef ? -1 : 1;
+  if (sign && x.coef != y.coef) return x.coef > y.coef ? -1 : 1;
   auto before = [&](AtomId p, AtomId q) { return order(p, q, false) < 0; };
   std::sort(a.begin(), a.end(), before), std::sort(c.begin(), c.end(), before);
   for (size_t i = 0; i < a.size(); i++)
@@ -260,26 +272,39 @@ const Expr *Engine::sum(Poly p) {
 // d >= 0, d == 0 or d != 0, with positive terms on both sides.
 const Expr *Engine::comparison(Op op, const Poly &given) {
   int64_t g = given.content();
-  Poly d = readable(op == Op::Ge ? tighten(given) : g && given.constant() % g == 0 ? exact(given, g) : given);
+  Poly d = op == Op::Ge ? tighten(given) : g && given.constant() % g == 0 ? exact(given, g) : given;
+  auto lead = [&](const Poly &p, bool sign) {
+    return *std::min_element(p.terms.begin(), p.terms.end(), [&](const Term &x, const Term &y) { return order(x, y, sign) < 0; });
+  };
+  if (op != Op::Ge && lead(d, false).coef < 0) d = -d;
+  d = readable(d);
   Poly left, right;  // left <= right + k
   int64_t k = d.constant();
   for (const Term &t : d.terms)
     if (t.mono) (t.coef < 0 ? left : right).terms.push_back({t.mono, std::abs(t.coef)});
   auto with = [&](const Poly &p, int64_t c) { return sum(p + c); };
+  // The side whose variables come first stands on the left, sizes last: i < n, i >= n.
+  auto first = [&](const Term &t) {
+    auto &f = space.factors(t.mono);
+    return *std::min_element(f.begin(), f.end(), [&](AtomId x, AtomId y) { return order(x, y, true) < 0; });
+  };
+  bool swap = left.zero();
+  if (!left.zero() && !right.zero()) {
+    Term l = lead(left, true), r = lead(right, true);
+    int o = order(first(r), first(l), true);
+    swap = o < 0 || (o == 0 && order(r, l) < 0);
+  }
   if (op != Op::Ge) {
-    auto lead = [&](const Poly &p) {
-      Term best = p.terms[0];
-      for (const Term &t : p.terms)
-        if (order(t, best) < 0) best = t;
-      return best;
-    };
-    if (left.zero() || (!right.zero() && order(lead(right), lead(left)) < 0)) std::swap(left, right), k = -k;
+    if (swap) std::swap(left, right), k = -k;
     return b.binary(op, with(left, k < 0 ? -k : 0), with(right, k > 0 ? k : 0));
   }
   if (left.zero()) return b.binary(Op::Ge, sum(right), b.integer(-k));
   if (right.zero()) return k == INT64_MAX ? b.binary(Op::Le, sum(left), b.integer(k)) : b.binary(Op::Lt, sum(left), b.integer(k + 1));
-  if (k >= 0) return b.binary(Op::Le, sum(left), with(right, k));
-  return b.binary(Op::Lt, with(left, -k - 1), sum(right));
+  const Expr *low = sum(left), *high = sum(right);
+  bool strict = k < 0;
+  if (strict) low = with(left, -k - 1);
+  else high = with(right, k);
+  return swap ? b.binary(strict ? Op::Gt : Op::Ge, high, low) : b.binary(strict ? Op::Lt : Op::Le, low, high);
 }
 
 }  // namespace mlc

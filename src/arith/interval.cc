@@ -41,15 +41,29 @@ Interval Engine::interval(const Poly &p) {
     i = meet(i, naive(absorb(j, false)));
   } catch (Overflow) {
   }
-  return poly_interval_memo_[id] = i;
+  if (!cut_) poly_interval_memo_[id] = i;
+  return i;
 }
 
+// Facts lead from one variable to another and back: a question under way is answered by no bound, and what was computed
+// from such an answer is not remembered, except for the first question.
 Interval Engine::interval(AtomId a) {
+  constexpr size_t kDeepest = 6;
+  constexpr int kSteps = 200;
   if (auto it = interval_memo_.find(a); it != interval_memo_.end()) return it->second;
-  if (!open_.insert(a).second) return {};  // asked for itself
+  bool first = open_.empty();
+  if (first) steps_ = 0, cut_ = false;
+  if (open_.size() > kDeepest || ++steps_ > kSteps || !open_.insert(a).second) {
+    cut_ = true;
+    return {};
+  }
+  bool before = cut_;
+  cut_ = false;
   Interval i = compute(a);
   open_.erase(a);
-  return interval_memo_[a] = i;
+  if (!cut_ || first) interval_memo_[a] = i;
+  cut_ = !first && (cut_ || before);
+  return i;
 }
 
 namespace {
@@ -75,17 +89,14 @@ Interval within(int64_t size) { return size == Interval::kMax ? Interval{} : Int
 Interval Engine::compute(AtomId id) {
   Interval i;
   // a v + g >= 0: v >= -g / a, or v <= g / -a
-  if (auto it = facts_by_atom_.find(id); it != facts_by_atom_.end()) {
-    for (uint32_t f : it->second) {
-      Poly k, g;
-      Poly fact = facts_[f];
-      space.split(fact, id, &k, &g);
-      if (!k.is_constant()) continue;
-      int64_t top = interval(g).hi;
-      if (top == Interval::kMax || top == Interval::kMin) continue;
-      if (k.constant() > 0) i.lo = std::max(i.lo, -floor_div(top, k.constant()));
-      else i.hi = std::min(i.hi, floor_div(top, -k.constant()));
-    }
+  for (const Poly &fact : told_of(id)) {
+    Poly k, g;
+    space.split(fact, id, &k, &g);
+    if (!k.is_constant()) continue;
+    int64_t top = interval(g).hi;
+    if (top == Interval::kMax || top == Interval::kMin) continue;
+    if (k.constant() > 0) i.lo = std::max(i.lo, -floor_div(top, k.constant()));
+    else i.hi = std::min(i.hi, floor_div(top, -k.constant()));
   }
   const Atom atom = space.atom(id);
   if (atom.kind == AtomKind::Var) return i;

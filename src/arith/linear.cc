@@ -32,6 +32,11 @@ Poly sum(const Poly &a, const Poly &b, int64_t sign) {
 
 }  // namespace
 
+Poly single(MonoId m, int64_t coef) {
+  Poly p;
+  if (coef) p.terms.push_back({m, coef});
+  return p;
+}
 Poly merged(std::vector<Term> terms) {
   std::sort(terms.begin(), terms.end(), [](const Term &a, const Term &b) { return a.mono < b.mono; });
   size_t n = 0;

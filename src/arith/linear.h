@@ -68,6 +68,7 @@ Poly operator-(const Poly &a, const Poly &b);
 Poly operator*(const Poly &a, int64_t c);
 inline Poly operator-(const Poly &a) { return a * -1; }
 Poly exact(const Poly &a, int64_t c);  // a / c where c divides all coefficients
+Poly single(MonoId m, int64_t coef);   // one term
 Poly merged(std::vector<Term> terms);  // their sum, in any order, with repetitions
 
 // Var, Div (a // c), Neg (min(0, a)) and Opaque stand in normal forms, Mod only where c may be 0. Forms for people, made

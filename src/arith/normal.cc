@@ -15,8 +15,7 @@ const std::pair<AtomId, Poly> *Engine::binding(AtomId a) const {
 Poly Engine::of(AtomId a) {
   if (auto bound = binding(a)) {
     Poly p = bound->second;
-    for (AtomId x : space.atoms(p))
-      if (binding(x)) p = space.substitute(p, x, of(x));
+    for (AtomId x : space.atoms(p)) p = space.substitute(p, x, of(x));
     return p;
   }
   Interval i = interval(a);
@@ -148,18 +147,21 @@ Poly Engine::div(const Poly &a, int64_t c) {
   auto same_floor = [](Interval i, int64_t c) {
     return i.lo != Interval::kMin && i.hi != Interval::kMax && floor_div(i.lo, c) == floor_div(i.hi, c);
   };
-  Interval i = interval(a);
-  if (same_floor(i, c)) return floor_div(i.lo, c);
-  // (q * c + r) // c = q + r // c, all coefficients of r in [0, c)
-  Poly q, r;
-  for (const Term &t : a.terms) {
-    int64_t times = floor_div(t.coef, c), rest = t.coef - times * c;
-    if (times) q.terms.push_back({t.mono, times});
-    if (rest) r.terms.push_back({t.mono, rest});
+  // (q * c + r) // c = q + r // c: first what c divides, then all coefficients of r into [0, c)
+  Poly q, r = a;
+  for (int turn = 0; turn < 3; turn++) {
+    if (turn) {
+      Poly rest;
+      for (const Term &t : r.terms) {
+        int64_t times = turn == 1 && t.mono && t.coef % c ? 0 : floor_div(t.coef, c), left = t.coef - times * c;
+        if (times) q = q + single(t.mono, times);
+        if (left) rest.terms.push_back({t.mono, left});
+      }
+      r = rest;
+    }
+    Interval i = interval(r);
+    if (same_floor(i, c)) return q + floor_div(i.lo, c);
   }
-  if (r.is_constant()) return q;
-  i = interval(r);
-  if (same_floor(i, c)) return q + floor_div(i.lo, c);
   if (nonneg(r) && nonneg(Poly(c - 1) - r)) return q;
   // (g * x + y) // (g * d) = (x + y // g) // d where y // g is one number
   std::set<int64_t, std::greater<>> divisors;

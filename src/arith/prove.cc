@@ -40,7 +40,7 @@ bool Engine::nonneg(const Poly &p) {
     }
     if (outer) proving_ = false;
   }
-  if (yes || outer) nonneg_memo_[id] = yes;
+  if (yes || (outer && open_.empty())) nonneg_memo_[id] = yes;
   else nonneg_memo_.erase(id);  // it may have failed for want of budget
   return yes;
 }
@@ -48,10 +48,7 @@ bool Engine::nonneg(const Poly &p) {
 // Polynomials >= 0 that hold of this atom.
 const std::vector<Poly> &Engine::facts_of(AtomId id) {
   if (auto it = facts_memo_.find(id); it != facts_memo_.end()) return it->second;
-  std::vector<Poly> facts;
-  auto known = facts_by_atom_.find(id);
-  if (known != facts_by_atom_.end())
-    for (uint32_t f : known->second) facts.push_back(facts_[f]);
+  std::vector<Poly> facts = told_of(id);
   const Atom atom = space.atom(id);
   Poly v = space.of(id);
   if (atom.kind != AtomKind::Var) {

@@ -1,6 +1,7 @@
 #include "arith/simplify.h"
 
 #include "arith/engine.h"
+#include "arith/scope.h"
 
 namespace mlc {
 
@@ -10,12 +11,6 @@ bool is_condition(const Expr *e) {
   auto u = as<Unary>(e);
   auto x = as<Binary>(e);
   return e->kind == Kind::Bool || (u && u->op == Op::Not) || (x && x->op < Op::Add);
-}
-
-bool loads(const Expr *e) {
-  bool found = false;
-  each_expr(e, [&](const Expr *x) { return !(found |= x->kind == Kind::Load || (x->kind == Kind::Call && to<Call>(x).global)); });
-  return found;
 }
 
 Op flipped(Op op) {  // of the negation
@@ -48,7 +43,7 @@ const Expr *Engine::condition(const Expr *e) {
     const Expr *a = condition(u->a);
     if (auto k = as<Bool>(a)) return b.boolean(!k->value);
     if (auto not_not = as<Unary>(a); not_not && not_not->op == Op::Not) return not_not->a;
-    if (auto c = as<Binary>(a); c && compares_indices(*c)) return b.binary(flipped(c->op), c->a, c->b);
+    if (auto c = as<Binary>(a); c && compares_indices(*c)) return condition(b.binary(flipped(c->op), c->a, c->b));
     return a == u->a ? e : b.unary(Op::Not, a);
   }
   auto x = as<Binary>(e);
@@ -62,7 +57,7 @@ const Expr *Engine::condition(const Expr *e) {
     pop(m);
     if (as<Bool>(c)) return is(c, unit) ? a : c;
     if (mlc::equal(a, c)) return a;
-    if (!loads(c)) {  // the right side alone may say it all; one that loads is guarded by the left one
+    if (!reads_memory(c)) {  // the right side alone may say it all; one that loads is guarded by the left one
       m = mark();
       assume(c, unit);
       const Expr *under = condition(a);
@@ -145,11 +140,7 @@ const Expr *Engine::parts(const Expr *e) {
         const Expr *extent = index(i.extent);
         changed |= extent != i.extent;
         i.extent = extent;
-        Poly to = normal(extent), v = space.of(define(i.name));
-        try {
-          fact(v), fact(to - v - 1);
-        } catch (Overflow) {
-        }
+        range(i.name, Poly(), normal(extent));
       }
       Exprs args = each(c.args, [&](const Expr *a) { return any(a); });
       pop(m);
@@ -178,6 +169,7 @@ const Expr *Engine::parts(const Expr *e) {
 size_t cost(const Expr *e) {
   size_t n = 0;
   each_expr(e, [&](const Expr *x) {
+    if (n > 1 << 20) return false;  // parts may be shared: the tree may be far larger than the expression
     auto c = as<Binary>(x);
     n += c && (c->op == Op::FloorDiv || c->op == Op::Mod) ? 3 : 1;
     return true;

@@ -3,8 +3,11 @@
 
 #include <map>
 #include <random>
+#include <set>
 
+#include "arith/affine.h"
 #include "arith/prove.h"
+#include "arith/scope.h"
 #include "arith/simplify.h"
 #include "text/text.h"
 
@@ -76,7 +79,7 @@ struct Setting {
   Build &b;
   Bounds known;
   std::vector<Point> points;
-  Setting(Build &b, const World &w) : b(b), known(b) {
+  Setting(Build &b, const World &w, bool enumerate = true) : b(b), known(b) {
     for (auto &d : w.dims) known.dim(b.sym(d));
     for (auto &f : w.facts) known.assume(parse(f));
     std::vector<std::string> names = w.dims;
@@ -93,7 +96,7 @@ struct Setting {
         all(k + 1, p);
       }
     };
-    all(0, {});
+    if (enumerate) all(0, {});
   }
   const Expr *parse(const std::string &s) {
     std::string error;
@@ -176,6 +179,355 @@ TEST(Arith, AllExpressionsOfTwoOperators) {
     for (auto e : combine(b, few, small))
       if (failures < 10) failures += !s.check(e);
     ASSERT_EQ(failures, 0u);
+  }
+}
+
+const Expr *random_expr(Build &b, std::mt19937 &r, const std::vector<const Expr *> &leaf, int size) {
+  if (size <= 1) return leaf[r() % leaf.size()];
+  int left = 1 + int(r() % unsigned(size - 1));
+  const Expr *x = random_expr(b, r, leaf, left), *y = random_expr(b, r, leaf, size - left);
+  switch (r() % 9) {
+    case 0:
+    case 1: return b.binary(Op::Add, x, y);
+    case 2: return b.binary(Op::Sub, x, y);
+    case 3: return size > 4 ? b.binary(Op::Add, x, b.integer(1)) : b.binary(Op::Mul, x, y);
+    case 4: return b.binary(Op::FloorDiv, x, y);
+    case 5: return b.binary(Op::Mod, x, y);
+    case 6: return b.call("min", {x, y});
+    case 7: return b.call("max", {x, y});
+    default: return b.unary(Op::Neg, x);
+  }
+}
+
+const Expr *random_condition(Build &b, std::mt19937 &r, const std::vector<const Expr *> &leaf, int size) {
+  if (size > 2 && r() % 3 == 0) {
+    const Expr *x = random_condition(b, r, leaf, size / 2), *y = random_condition(b, r, leaf, size / 2);
+    return r() % 5 == 0 ? b.unary(Op::Not, x) : b.binary(r() % 2 ? Op::And : Op::Or, x, y);
+  }
+  const Op ops[] = {Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge};
+  return b.binary(ops[r() % 6], random_expr(b, r, leaf, 1 + int(r() % unsigned(size))), random_expr(b, r, leaf, 1 + int(r() % 2)));
+}
+
+TEST(Arith, RandomExpressions) {
+  std::mt19937 r(1);
+  for (const World &w : kWorlds) {
+    Build b;
+    Setting s(b, w);
+    auto leaf = leaves(b, names_of(w), -2, 4);
+    for (int k = 0; k < 2000; k++)
+      if (!s.check(random_expr(b, r, leaf, 3 + k % 6))) return;
+  }
+}
+
+TEST(Arith, RandomConditionsAndWheres) {
+  std::mt19937 r(2);
+  for (const World &w : kWorlds) {
+    Build b;
+    Setting s(b, w);
+    auto leaf = leaves(b, names_of(w), -1, 4);
+    for (int k = 0; k < 3000; k++) {
+      const Expr *c = random_condition(b, r, leaf, 2 + k % 5);
+      const Expr *e = k % 3 ? c : b.call("where", {c, random_expr(b, r, leaf, 3), random_expr(b, r, leaf, 2)});
+      const Expr *one = simplify(b, e, s.known), *two = shorten(b, e, s.known);
+      bool proved = k % 3 && prove(b, c, s.known);
+      ASSERT_TRUE(equal(one, simplify(b, one, s.known))) << print(b, e) << " -> " << print(b, one) << " -> "
+                                                        << print(b, simplify(b, one, s.known));
+      for (const Point &p : s.points) {
+        int64_t v = eval(b, e, p);
+        ASSERT_EQ(v, eval(b, one, p)) << print(b, e) << " -> " << print(b, one);
+        ASSERT_EQ(v, eval(b, two, p)) << print(b, e) << " -> " << print(b, two);
+        ASSERT_TRUE(!proved || v) << print(b, e);
+      }
+    }
+  }
+}
+
+// Facts of every form, believed: what follows from them holds at all points where they do.
+TEST(Arith, RandomFacts) {
+  std::mt19937 r(3);
+  for (int turn = 0; turn < 300; turn++) {
+    Build b;
+    World w{{{"i", "n"}, {"j", turn % 2 ? "4" : "m"}}, {"n", "m"}, {}};
+    auto leaf = leaves(b, {"n", "m"}, 0, 4);
+    for (int k = 0; k < 2; k++) w.facts.push_back(print(b, random_condition(b, r, leaf, 3)));
+    if (turn % 3 == 0) w.facts.push_back("n % 4 == " + std::to_string(r() % 4));
+    Setting s(b, w);
+    if (s.points.empty()) continue;
+    auto more = leaves(b, names_of(w), -1, 4);
+    for (int k = 0; k < 40; k++)
+      if (!s.check(random_expr(b, r, more, 2 + k % 5))) {
+        for (auto &f : w.facts) ADD_FAILURE() << "assuming " << f;
+        return;
+      }
+  }
+}
+
+struct Case {
+  std::string given, expected;
+};
+
+void compare(Setting &s, const std::vector<Case> &cases) {
+  for (auto &[given, expected] : cases) EXPECT_EQ(print(s.b, simplify(s.b, s.parse(given), s.known)), expected) << given;
+}
+
+TEST(Arith, WhatAPersonWouldWrite) {
+  Build b;
+  Setting s(b, {{{"i0", "n"}, {"i1", "16"}, {"k", "48"}, {"j", "m"}}, {"n", "m", "h", "w"}, {}}, false);
+  compare(s, {
+      {"i0 * 16 + i1", "i0 * 16 + i1"},
+      {"i1 + 16 * i0 + 0", "i0 * 16 + i1"},
+      {"(i0 * 16 + i1) // 16", "i0"},
+      {"(i0 * 16 + i1) % 16", "i1"},
+      {"(i0 * 16 + i1) // 4", "i0 * 4 + i1 // 4"},
+      {"(h - 3 + 2) // 2 + 1", "(h + 1) // 2"},
+      {"x // 4 // 8", "x // 32"},
+      {"x // h // w", "x // h // w"},      // h may be 0
+      {"x // n // m", "x // (n * m)"},
+      {"i0 // n", "0"},
+      {"k // 4 // 3", "k // 12"},
+      {"x // 4 * 4 + x % 4", "x"},
+      {"x - 4 * (x // 4)", "x % 4"},
+      {"x % 12 % 4", "x % 4"},
+      {"x % 12 // 4", "x // 4 % 3"},
+      {"k % 48 // 16", "k // 16"},
+      {"(k + 96) % 48", "k"},
+      {"x // 1", "x"},
+      {"x % 1", "0"},
+      {"0 // x", "0"},
+      {"x // 0", "0"},
+      {"x // x", "x // x"},
+      {"n // n", "1"},                     // i0 in n: n >= 1
+      {"h // h", "h // h"},
+      {"(i0 * m + j) // m", "i0"},
+      {"(i0 * m + j) % m", "j"},
+      {"(k * n * m + i0 * m + j) // m % n", "i0"},
+      {"k * n * m + i0 * m + j", "(k * n + i0) * m + j"},
+      {"min(i0 * 16 + 16, n) - i0 * 16", "min(n - i0 * 16, 16)"},
+      {"min(n, i0)", "i0"},
+      {"max(n, i0 + 1)", "n"},
+      {"min(x, y) + max(x, y)", "x + y"},
+      {"max(min(x, 7), x)", "x"},
+      {"clamp(i1, 0, 15)", "i1"},
+      {"clamp(i1 - 1, 0, 14)", "max(i1 - 1, 0)"},
+      {"(n - 1) // 16 + 1", "(n + 15) // 16"},
+      {"(x - 1) // 16 + 1", "(x + 15) // 16"},
+      {"-x // -4", "x // 4"},
+      {"x // -4", "-x // 4"},
+      {"x % -4", "-(-x % 4)"},
+      {"7 / 2", "3"},
+      {"-7 / 2", "-3"},
+      {"n / 2", "n // 2"},
+      {"x / 2", "x / 2"},
+      {"where(i1 < 16, i0, 3)", "i0"},
+      {"where(x < 16, i0, i0)", "i0"},
+      {"where(h < 3, min(h, 5), max(h, 3))", "h"},
+      {"index(i0 + 0)", "i0"},
+      {"t[i0 * 1] + 0", "t[i0]"},
+      {"9223372036854775807 + i0 + 1", "9223372036854775807 + i0 + 1"},
+      {"i0 < n && i1 < 16", "true"},
+      {"i0 < h && i0 + 1 <= h", "i0 < h"},
+      {"i1 < 3 && i1 < 5", "i1 < 3"},
+      {"i1 < 5 && i1 < 3", "i1 < 3"},
+      {"i1 < 3 || i1 < 5", "i1 < 5"},
+      {"!(i0 < h)", "i0 >= h"},
+      {"i1 * 4 < 17", "i1 < 5"},
+      {"i0 * 2 + 1 == 6", "false"},
+      {"2 * i0 == 2 * h", "i0 == h"},
+      {"i0 % 4 == 0", "i0 % 4 == 0"},
+      {"0 <= i1 - 1", "i1 >= 1"},
+      {"x[i0] < 0.5 && i0 < n", "x[i0] < 0.5"},
+  });
+}
+
+TEST(Arith, Assumptions) {
+  Build b;
+  Setting s(b, {{{"i", "n"}}, {"n", "m", "w"}, {"n % 8 == 0", "m == 2 * w", "w >= 3"}});
+  compare(s, {
+      {"n % 4", "0"},
+      {"n // 8 * 8", "n"},
+      {"n // 2 * 2 + n % 2", "n"},
+      {"(n + 7) // 8", "n // 8"},
+      {"m // 2", "w"},
+      {"m - w", "w"},
+      {"min(w, 2)", "2"},
+  });
+  EXPECT_EQ(congruence(s.parse("n + 3"), s.known), (Congruence{8, 3}));
+  EXPECT_EQ(interval(s.parse("m"), s.known).lo, 6);
+  size_t m = s.known.mark();
+  s.known.assume(s.parse("n <= 8"));
+  compare(s, {{"n", "8"}, {"i // 8", "0"}});
+  s.known.pop(m);
+  compare(s, {{"n", "n"}, {"i // 8", "i // 8"}});
+}
+
+TEST(Arith, Proofs) {
+  Build b;
+  Setting s(b, {{{"i", "n"}, {"j", "m"}, {"k", "48"}, {"r", "s"}, {"c", "t"}}, {"n", "m", "s", "t"}, {"s <= t", "t <= 100 * n"}}, false);
+  for (const char *yes : {
+           "i * m + j < n * m", "i * m + j >= 0", "i * 16 + k // 3 < n * 16", "min(16, n - i) <= 16", "i // 4 * 4 <= i",
+           "(n + 15) // 16 * 16 >= n", "(n + 15) // 16 * 16 < n + 16", "r < t", "r + t - s >= 0", "c < 100 * n", "n > 0",
+           "(i * m + j) * 2 + 1 < 2 * n * m", "min(i + 5, n - 1) < n", "max(i - 5, 0) < n", "i % 7 < n + 7", "(k * 3) // 16 < 9",
+           "(i * m + j) // m < n", "(i + j) // 2 < n + m", "(n * m) // 2 <= n * m", "k % 16 + k // 16 * 16 == k", "i != n"})
+    EXPECT_TRUE(prove(b, s.parse(yes), s.known)) << yes;
+  for (const char *no : {"i * m + j < n * m - 1", "r < s - 1", "n > 1", "k < 47", "i < m", "t <= s", "i // 4 * 4 == i"})
+    EXPECT_FALSE(prove(b, s.parse(no), s.known)) << no;
+  EXPECT_TRUE(provably_equal(b, s.parse("(x + 1) * (x - 1)"), s.parse("x * x - 1")));
+  EXPECT_FALSE(provably_equal(b, s.parse("x"), s.parse("y")));
+  EXPECT_TRUE(provably_inside(b, s.parse("i * m + j"), s.parse("n * m"), s.known));
+}
+
+// A name that is defined again is another variable, until the scope ends.
+TEST(Arith, Scopes) {
+  Build b;
+  Setting s(b, {{{"i", "4"}}, {"n"}, {}});
+  size_t m = s.known.mark();
+  s.known.range(b.sym("i"), s.parse("i + n"));  // its extent is in terms of the outer i
+  EXPECT_EQ(interval(s.parse("i"), s.known), (Interval{0, Interval::kMax}));
+  EXPECT_TRUE(prove(b, s.parse("i < n + 3"), s.known));
+  s.known.pop(m);
+  EXPECT_EQ(interval(s.parse("i"), s.known), (Interval{0, 3}));
+  EXPECT_EQ(print(b, shorten_inside(b, s.parse("sum(x[i % 9, i % 4] for i in 9)"), s.known)), "sum(x[i, i % 4] for i in 9)");
+}
+
+TEST(Arith, ShortenKeepsWhatIsNotShorter) {
+  Build b;
+  Setting s(b, {{{"i", "n"}, {"j", "4"}}, {"n", "m"}, {}});
+  for (const char *same : {"2 * m", "j + i * 4", "m * n + 1", "1 <= i", "max(x[2 * i + j], 0.0) * 1"})
+    EXPECT_EQ(print(b, shorten_inside(b, s.parse(same), s.known)), same);
+  EXPECT_EQ(print(b, shorten_inside(b, s.parse("where(i < n, x[j % 4, i + 0], 0.0) * f32(j * 1)"), s.known)), "x[j, i] * f32(j)");
+}
+
+TEST(Arith, AffineForms) {
+  Build b;
+  Setting s(b, {{{"i", "n"}, {"j", "4"}}, {"n", "m"}, {}});
+  Sym vars[] = {b.sym("i"), b.sym("j")};
+  auto a = affine(b, s.parse("(i * 4 + j) * m + n - 3"), vars, s.known);
+  ASSERT_TRUE(a);
+  EXPECT_EQ(print(b, a->coefs[0]), "m * 4");
+  EXPECT_EQ(print(b, a->coefs[1]), "m");
+  EXPECT_EQ(print(b, a->rest), "n - 3");
+  EXPECT_FALSE(affine(b, s.parse("i // 2"), vars, s.known));
+  EXPECT_FALSE(affine(b, s.parse("i * j"), vars, s.known));
+  EXPECT_FALSE(affine(b, s.parse("x[i]"), vars, s.known));
+  EXPECT_TRUE(affine(b, s.parse("(i * 8 + j * 4) // 4"), vars, s.known));
+}
+
+const Map *map_of(Setting &s, const std::string &text) { return &to<Map>(s.parse(text)); }
+
+// The inverse leads back from every point; where `onto` is said, each point of the image is reached once.
+TEST(Arith, Inverses) {
+  struct {
+    std::string map;
+    std::vector<std::string> extents;
+    bool onto;
+    std::string inverse;  // "" : there is none
+  } cases[] = {
+      {"[i, j] -> [i // 4, j, i % 4]", {"8", "3"}, true, "[y0, y1, y2] -> [y0 * 4 + y2, y1]"},
+      {"[i, j] -> [i // 4, j, i % 4]", {"7", "3"}, false, "[y0, y1, y2] -> [y0 * 4 + y2, y1]"},
+      {"[i, j] -> [j, i]", {"n", "m"}, true, "[y0, y1] -> [y1, y0]"},
+      {"[i] -> [i // 12, i // 4 % 3, i % 4]", {"36"}, true, "[y0, y1, y2] -> [y0 * 12 + y1 * 4 + y2]"},
+      {"[i, j] -> [i * 4 + j]", {"5", "4"}, true, "[y0] -> [y0 // 4, y0 % 4]"},
+      {"[i, j] -> [i * m + j]", {"n", "m"}, true, "[y0] -> [y0 // m, y0 % m]"},
+      {"[i, j] -> [(i * 4 + j) // 6, (i * 4 + j) % 6]", {"3", "4"}, true,
+       "[y0, y1] -> [(y0 * 6 + y1) // 4, (y0 * 2 + y1) % 4]"},
+      {"[i, j] -> [i + 2, j]", {"5", "4"}, false, "[y0, y1] -> [y0 - 2, y1]"},
+      {"[i, j, k] -> [j * 2 + k, i]", {"4", "3", "2"}, true, "[y0, y1] -> [y1, y0 // 2, y0 % 2]"},
+      {"[i, j] -> [i, 0]", {"4", "1"}, true, "[y0, y1] -> [y0, 0]"},
+      {"[i, j] -> [i + j]", {"4", "4"}, true, ""},
+      {"[i, j] -> [i]", {"4", "4"}, true, ""},
+      {"[i] -> [i % 4]", {"8"}, true, ""},
+      {"[i] -> [i // 4]", {"8"}, true, ""},
+      {"[i] -> [i * 2]", {"8"}, true, ""},
+      {"[i, j] -> [i * 4 + j]", {"4", "5"}, true, ""},
+  };
+  Build b;
+  Setting s(b, {{}, {"n", "m"}, {}});
+  for (auto &c : cases) {
+    const Map *m = map_of(s, c.map);
+    std::vector<const Expr *> extents;
+    for (auto &x : c.extents) extents.push_back(s.parse(x));
+    std::vector<Sym> names;
+    for (size_t k = 0; k < m->to->items.size(); k++) names.push_back(b.sym("y" + std::to_string(k)));
+    auto inv = inverse(b, *m, b.list(extents), names, s.known);
+    ASSERT_EQ(bool(inv), !c.inverse.empty()) << c.map;
+    if (!inv) continue;
+    EXPECT_EQ(print(b, inv->map), c.inverse) << c.map;
+    EXPECT_EQ(inv->onto, c.onto) << c.map;
+    for (const Point &dims : s.points) {
+      std::set<std::vector<int64_t>> image;
+      int64_t count = 0, size = 1;
+      std::function<void(size_t, Point)> each = [&](size_t k, Point p) {
+        if (k < extents.size()) {
+          for (int64_t v = 0; v < eval(b, extents[k], p); v++) {
+            p[std::string(b.text(to<Name>(m->from->items[k]).name))] = v;
+            each(k + 1, p);
+          }
+          return;
+        }
+        Point y = dims;
+        std::vector<int64_t> at;
+        for (size_t r = 0; r < names.size(); r++) {
+          at.push_back(y["y" + std::to_string(r)] = eval(b, m->to->items[r], p));
+          EXPECT_LT(at.back(), eval(b, inv->image[r], dims)) << c.map;
+        }
+        image.insert(at);
+        count++;
+        for (size_t r = 0; r < extents.size(); r++)
+          EXPECT_EQ(eval(b, inv->map->to->items[r], y), eval(b, m->from->items[r], p)) << c.map;
+      };
+      each(0, dims);
+      for (const Expr *x : inv->image) size *= eval(b, x, dims);
+      EXPECT_EQ(int64_t(image.size()), count) << c.map;
+      EXPECT_TRUE(!inv->onto || count == size) << c.map;
+    }
+  }
+}
+
+TEST(Arith, Compositions) {
+  Build b;
+  Setting s(b, {{{"i", "n"}}, {"n"}, {}});
+  auto composed = [&](const char *outer, const char *inner) { return print(b, compose(b, *map_of(s, outer), *map_of(s, inner), s.known)); };
+  EXPECT_EQ(composed("[a, c] -> [c, a]", "[i] -> [i // 4, i % 4]"), "[i] -> [i % 4, i // 4]");
+  EXPECT_EQ(composed("[a, c] -> [a * 4 + c]", "[i] -> [i // 4, i % 4]"), "[i] -> [i]");
+}
+
+TEST(Arith, Spans) {
+  Build b;
+  Setting s(b, {{{"i0", "n"}}, {"n", "m"}, {}});
+  auto said = [&](const char *e, std::vector<std::pair<const char *, const char *>> iters) {
+    std::vector<Iter> l;
+    for (auto &[v, extent] : iters) l.push_back({b.sym(v), s.parse(extent), kNowhere});
+    auto r = span_of(b, s.parse(e), l, s.known);
+    return r ? print(b, r->lo) + " +: " + print(b, r->extent) + (r->exact ? "" : " at most") : "unknown";
+  };
+  EXPECT_EQ(said("i0 * 16 + i1 + 2", {{"i1", "16"}}), "i0 * 16 + 2 +: 16");
+  EXPECT_EQ(said("i0 * 2 + i1 - 1", {{"i0", "n"}, {"i1", "3"}}), "-1 +: n * 2 + 1");
+  EXPECT_EQ(said("(i0 * 4 + i1) // 2", {{"i1", "4"}}), "i0 * 2 +: 2");
+  EXPECT_EQ(said("7 - i1", {{"i1", "m"}}), "8 - m +: m");
+  EXPECT_EQ(said("(i0 + i1) % 4 + i0", {{"i1", "3"}}), "unknown");
+  EXPECT_EQ(said("i1 % 4 + 1", {{"i1", "9"}}), "1 +: 4 at most");
+  EXPECT_EQ(said("max(i0 + i1 - 1, 0)", {{"i1", "3"}}), "max(i0 - 1, 0) +: min(i0 + 2, 3)");
+}
+
+// No form of input costs more than a little more than its length.
+TEST(Arith, LargeInputs) {
+  Build b;
+  Bounds known(b);
+  known.dim(b.sym("n"));
+  const Expr *sum = b.integer(0), *doubled = b.name("n"), *deep = b.name("n"), *minima = b.name("n"), *product = b.integer(1);
+  for (int i = 0; i < 20000; i++) {
+    std::string v = "v" + std::to_string(i);
+    known.range(b.sym(v), b.name("n"));
+    sum = b.binary(Op::Add, sum, b.name(v));
+    if (i < 5000) deep = b.binary(i % 2 ? Op::FloorDiv : Op::Add, deep, b.integer(i % 7 + 2));
+    if (i < 60) doubled = b.binary(Op::Add, doubled, doubled);
+    if (i < 200) minima = b.call("min", {minima, b.binary(Op::Sub, b.name(v), b.name("m"))});
+    if (i < 200) product = b.binary(Op::Mul, product, b.binary(Op::Add, b.name(v), b.integer(1)));
+  }
+  for (const Expr *e : {sum, doubled, deep, minima, product}) {
+    const Expr *s = simplify(b, e, known);
+    EXPECT_TRUE(equal(s, simplify(b, s, known)));
+    interval(e, known);
   }
 }
 
