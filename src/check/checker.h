@@ -36,6 +36,9 @@ struct Entry {
 
 enum class Match : uint8_t { Yes, No, Unknown };
 
+// Operators are capitalised, scalar functions and effects are not.
+inline bool is_operator_name(std::string_view s) { return !s.empty() && s[0] >= 'A' && s[0] <= 'Z'; }
+
 class FuncChecker {
  public:
   FuncChecker(Build &b, const Module &m, const Func &f, Diag &diag, bool prove);

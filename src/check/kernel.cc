@@ -56,10 +56,13 @@ void FuncChecker::compute(const Compute &s) {
     for (size_t i = 0; i < r.iters.size(); ++i) {
       const Iter &it = r.iters[i];
       point.push_back(b_.name(it.name));
-      bool shared = !first && i < s.results[0].iters.size() && s.results[0].iters[i].name == it.name;
-      if (!first && !shared) ok = fail(it.at, "targets of one compute have the same domain, expected {}",
-                                       text(s.results[0].iters[std::min(i, s.results[0].iters.size() - 1)].name));
-      if (!first) continue;
+      if (!first) {
+        Iters shared = s.results[0].iters;
+        if (shared.size() != r.iters.size() || shared[i].name != it.name || !equal(shared[i].extent, it.extent))
+          ok = fail(it.at, "{} and {} of one compute have the same domain, found another", text(s.results[0].name),
+                    text(r.name));
+        continue;
+      }
       for (size_t j = 0; j < i; ++j)
         if (r.iters[j].name == it.name) ok = fail(it.at, "{} is defined already", text(it.name));
       hide(it.name);

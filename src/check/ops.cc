@@ -26,8 +26,7 @@ bool FuncChecker::operands(const Call &c, std::vector<const Type *> *types) {
   bool ok = true;
   for (const Expr *a : c.args) {
     const Type *t = nullptr;
-    if (auto *inner = as<Call>(a); inner && !inner->global && b_.text(inner->callee)[0] >= 'A' &&
-                                   b_.text(inner->callee)[0] <= 'Z') {
+    if (auto *inner = as<Call>(a); inner && !inner->global && is_operator_name(b_.text(inner->callee))) {
       ok = fail(a->at, "operators do not nest: {} needs a line of its own", b_.text(inner->callee));
     } else if (auto *list = as<List>(a)) {
       for (const Expr *i : list->items)

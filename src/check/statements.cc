@@ -26,7 +26,7 @@ void FuncChecker::let(const Let &s) {
       if (m_.find(c->callee)) error(s.value->at, "@{} is not a function", callee);
       else error(s.value->at, "no function @{} in the module", callee);
     }
-    bool op = !c->global && c->iters.empty() && (find_op(callee) || (callee[0] >= 'A' && callee[0] <= 'Z'));
+    bool op = !c->global && c->iters.empty() && (find_op(callee) || is_operator_name(callee));
     bool call = c->global && !scalar;
     if (op || call) {
       if (kernel_) {
