@@ -1,5 +1,6 @@
 // Writing kernels: computes, blocks, the operators inside composites, and the kernel of one use.
 #include <algorithm>
+#include <utility>
 
 #include "ir/walk.h"
 #include "ops/rules.h"
@@ -61,7 +62,12 @@ Tensor Define::out(size_t i) {
   return buffer(b, out_[i], result_types_[i]);
 }
 
-Sym Define::fresh(std::string_view base) { return fresh_.make(base); }
+Sym Define::fresh(std::string_view base) {
+  Sym s;
+  do s = fresh_.make(base);
+  while (std::find(axes_.begin(), axes_.end(), s) != axes_.end());
+  return s;
+}
 
 Tensor Define::temp(DType elem, const Dims &dims, std::string_view base) {
   Sym name = fresh(base);
@@ -149,6 +155,27 @@ void Define::Body::choose(X condition, const Part &yes, const Part &no) {
   stmts.push_back(d.b.make(If{{}, condition.e, d.b.list(a.stmts), d.b.list(b.stmts), true}));
 }
 
+void Define::Body::loop(X extent, const std::function<void(Body &, X)> &f) {
+  size_t mark = d.axes_.size();
+  Indices i;
+  auto iter = d.iters({extent}, d.axes_, i);
+  Body inner(d);
+  f(inner, i[0]);
+  d.axes_.resize(mark);
+  stmts.push_back(d.b.make(For{{}, LoopKind::Serial, iter[0], {}, {}, d.b.list(inner.stmts)}));
+}
+
+Tensor Define::Body::local(std::string_view base, DType t, X start) {
+  Type type = *d.b.tensor(t, {});
+  type.scope = d.b.sym("local");
+  Sym name = d.fresh(base);
+  const Type *scoped = d.b.type(type);
+  stmts.push_back(d.b.make(Alloc{{}, {name, kNowhere, scoped}, {}, nullptr}));
+  Tensor v = buffer(d.b, name, scoped);
+  store(v, {}, start);
+  return v;
+}
+
 X Define::Body::index(std::string_view base, X value, X n, bool negative) {
   X r = let(base, DType::Index, cast(DType::Index, value));
   assume(negative ? r >= -n && r < n : r >= 0 && r < n);
@@ -190,25 +217,36 @@ class Regions {
 
 void Define::block(std::string_view base, const Dims &domain, std::string_view kinds,
                    const std::function<void(Body &, const Indices &)> &f) {
-  std::vector<Sym> names;
   Indices i;
-  auto loops = iters(domain, names, i);
+  auto loops = iters(domain, axes_, i);
   Body inner(*this);
   f(inner, i);
+  std::vector<Sym> names = std::exchange(axes_, {});
 
   std::unordered_set<Sym> axes(names.begin(), names.end());
   Regions reads(b, axes), writes(b, axes);
   Stmts stmts = b.list(inner.stmts);
+  std::unordered_set<Sym> own;  // buffers of the block itself
   each_stmt(stmts, [&](const Stmt *s) {
+    auto hide = [&](Sym name) { reads.inner.insert(name), writes.inner.insert(name); };
     if (auto *let = as<Let>(s))
-      for (const Def &d : let->defs) reads.inner.insert(d.name), writes.inner.insert(d.name);
+      for (const Def &d : let->defs) hide(d.name);
+    if (auto *loop = as<For>(s)) hide(loop->iter.name);
+    if (auto *alloc = as<Alloc>(s)) own.insert(alloc->def.name);
+    each_expr_of(s, [&](const Expr *top) {
+      each_expr(top, [&](const Expr *e) {
+        if (auto *c = as<Call>(e))
+          for (const Iter &i : c->iters) hide(i.name);
+        return true;
+      });
+    });
   });
   each_stmt(stmts, [&](const Stmt *s) {
     auto *store = as<Store>(s);
-    if (store) writes.add(store->target);
+    if (store && !own.count(store->target->buffer)) writes.add(store->target);
     each_expr_of(s, [&](const Expr *top) {
       each_expr(top, [&](const Expr *e) {
-        if (auto *l = as<Load>(e); l && !(store && l == store->target)) reads.add(l);
+        if (auto *l = as<Load>(e); l && !(store && l == store->target) && !own.count(l->buffer)) reads.add(l);
         return true;
       });
     });

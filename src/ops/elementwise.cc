@@ -1,4 +1,6 @@
 // Elementwise operators: most are a line of the table, whose expression is instantiated here for types and shapes.
+#include <cmath>
+
 #include "ir/typing.h"
 #include "ir/walk.h"
 #include "ops/rules.h"
@@ -123,6 +125,21 @@ X is_nan(X x, DType t) { return is_float(t) ? call("isnan", {x}) : truth(*x.b, f
 
 // ---- those that an expression of fixed operands cannot say
 
+// A signed right shift by the width or more, or by less than 0, leaves the sign; all others 0.
+void bit_shift(Define &d) {
+  Tensor x = d.in(0), y = d.in(1), z = d.out();
+  DType t = z.elem();
+  std::string direction = d.attr_str("direction");
+  if (direction != "LEFT" && direction != "RIGHT") d.fail(fmt::format("unknown direction \"{}\"", direction));
+  d.compute(z, [&](const Indices &i) {
+    X a = x.at(i), n = y.at(i);
+    if (direction == "LEFT") return call("shl", {a, n});
+    if (!is_signed(t)) return call("shr", {a, n});
+    X most = d.lit(info(t).bits - 1);
+    return call("shr", {a, where(n < 0 || n > most, most, n)});
+  });
+}
+
 // Sum, Max, Min, Mean: any number of inputs, from the left.
 void variadic(Define &d) {
   const std::string &name = d.op.name;
@@ -196,10 +213,54 @@ std::vector<Dims> prelu_shape(OpUse &u) {
   return {x};
 }
 
-// Casts and copies.
+// ---- casts and copies
+
+namespace {
+
+// What an f8 type makes of values that do not fit when it does not saturate: NaN, or inf where it has one, from `limit` on
+// (where rounding to nearest even leaves the range; `tie`: the limit itself stays).
+struct Overflow {
+  DType type;
+  double limit;
+  bool tie, inf;
+};
+constexpr Overflow kOverflow[] = {{DType::F8E4M3FN, 464, true, false}, {DType::F8E4M3FNUZ, 248, false, false},
+                                  {DType::F8E5M2, 61440, false, true}, {DType::F8E5M2FNUZ, 61440, false, false}};
+
+// A power of two as its exponent's byte: the exponent of f32, rounded up, down or to nearest; 255 is NaN.
+X to_e8m0(Define &d, X x) {
+  constexpr DType u32 = DType::U32;
+  std::string mode = d.attr_str("round_mode");
+  int64_t add = mode == "up" ? 0x7fffff : mode == "nearest" ? 0x400000 : 0;
+  if (!add && mode != "down") d.fail(fmt::format("unknown round_mode \"{}\"", mode));
+  X bits = call("bits.u32", {call("abs", {x})}), code = call("shr", {bits + add, d.lit(23)});
+  if (add) code = where(bits <= 0x400000, d.lit(0), code);  // up to 2^-127, the least value
+  code = where(code > 254, d.lit(d.attr_int("saturate") ? 254 : 255), code);
+  return call("bits.f8e8m0", {cast(DType::U8, where(call("isnan", {x}), lit(d.b, 255.0, u32), code))});
+}
+
+}  // namespace
+
 void cast_op(Define &d) {
   Tensor x = d.in(0), y = d.out();
-  d.compute(y, [&](const Indices &i) { return as_type(x(i), x.elem(), y.elem()); });
+  DType from = x.elem(), to = y.elem();
+  bool saturates = !d.op.attr("saturate") || d.attr_int("saturate");
+  d.compute(y, [&](const Indices &i) {
+    X v = x(i);
+    if (is_float(from) && is_int(to) && info(to).bits < 8) v = cast(DType::I8, v);  // then the low bits
+    if (from == to || !is_float(from)) return as_type(v, from, to);
+    X wide = as_type(v, from, from == DType::F64 ? from : DType::F32);
+    if (to == DType::F8E8M0 && d.op.attr("round_mode")) return to_e8m0(d, as_type(v, from, DType::F32));
+    for (const Overflow &o : kOverflow) {
+      if (o.type != to || saturates) continue;
+      DType t = from == DType::F64 ? from : DType::F32;
+      X size = call("abs", {wide}), limit = lit(d.b, o.limit, t), beyond = X(d.b, d.b.number(std::nan("")));
+      if (o.inf)  // a literal inf of the type would be its largest number
+        beyond = call("bits.f8e5m2", {where(wide < zero(d.b, t), cast(DType::U8, d.lit(0xfc)), cast(DType::U8, d.lit(0x7c)))});
+      return where(o.tie ? size > limit : size >= limit, beyond, cast(to, v));
+    }
+    return cast(to, v);
+  });
 }
 void bit_cast(Define &d) {
   Tensor x = d.in(0), y = d.out();

@@ -158,6 +158,8 @@ class Define : public OpUse {
     using Part = std::function<void(Body &)>;
     void when(X condition, const Part &f);
     void choose(X condition, const Part &yes, const Part &no);
+    void loop(X extent, const std::function<void(Body &, X)> &f);  // for i in extent: turns in order
+    Tensor local(std::string_view base, DType t, X start);         // a scalar that changes: t[] in local
     // An index that is data: index(x), checked against -n <= r < n, negative ones counted from the end.
     X index(std::string_view base, X value, X n, bool negative = true);
     std::vector<const Stmt *> stmts;
@@ -191,7 +193,7 @@ class Define : public OpUse {
   std::vector<Sym> in_, out_;
   std::vector<const Type *> result_types_;
   std::vector<Tensor> lists_;      // inputs that are lists, once they have a buffer
-  std::vector<Sym> axes_;          // names of the axes around, in a compute
+  std::vector<Sym> axes_;          // names of the axes around the expression or block that is being written
   Fresh &fresh_;
   Syms from_;
 };
