@@ -396,8 +396,8 @@ void BodyPrinter::assume(const Assume &a) {
         return true;
       });
       std::string said = std::string(a.comment.substr(std::min(a.comment.find_first_not_of("# "), a.comment.size())));
-      std::string_view what = !said.empty() ? said : index ? "index out of range" : "a condition does not hold";
-      failures.push_back({{}, fmt::format("{}: expected {}", what, print(b_, a.cond))});
+      if (said.empty()) said = index ? "index out of range" : "a condition does not hold";
+      failures.push_back({{}, fmt::format("{}: expected {}", said, print(b_, a.cond))});
       Text c = exprs.print(cond, DType::Bool);
       line("if (!{}) return {};", wrap(c, kPrimary), first_code + int(failures.size()));
     }

@@ -150,7 +150,7 @@ Text ExprPrinter::position(const Entity &e, Exprs index) {
     if (e.strides.empty()) at = at ? at * X{b_, dims[d]} + i : i;
     else at = at ? at + i * X{b_, e.strides[d]} : i * X{b_, e.strides[d]};
   }
-  if (!at) at = lit(b_, int64_t(0));
+  if (!at.e) at = lit(b_, int64_t(0));
   return this->index(divides(at.e) ? shorten(b_, at.e, scope_.bounds) : at.e);
 }
 
@@ -253,7 +253,10 @@ Text ExprPrinter::index_arithmetic(Op op, const Text &a, const Text &b, const Bi
   bool plain = !wild;
   if (op == Op::Div || op == Op::FloorDiv || op == Op::Mod)
     plain = interval(e.a, scope_.bounds).lo >= 0 && interval(e.b, scope_.bounds).lo > 0;
-  if (plain) return {joined(a, infix(op), b), infix(op).prec, DType::Index, wild, ""};
+  if (plain) {
+    std::string s = op == Op::Add ? wrap(a, kSum) + " + " + wrap(b, kSum) : joined(a, infix(op), b);
+    return {s, infix(op).prec, DType::Index, wild, ""};
+  }
   Text r = helper(family_of(op), DType::I64, {a.s, b.s});
   r.type = DType::Index, r.wild = wild;
   return r;

@@ -209,6 +209,127 @@ constexpr Family kFamilies[] = {
   const double d = (double)(a >> 53 == 0 ? a : (a & ~(uint64_t)2047) | (uint64_t)((a & 2047) != 0) << 11);
   return x < 0 ? -d : d;
 })"},
+    {"size_add", '-', R"(int64_t $N(int64_t a, int64_t b, bool *ok) {
+  if (__builtin_add_overflow(a, b, &a)) *ok = false;
+  return a;
+})"},
+    {"size_sub", '-', R"(int64_t $N(int64_t a, int64_t b, bool *ok) {
+  if (__builtin_sub_overflow(a, b, &a)) *ok = false;
+  return a;
+})"},
+    {"size_mul", '-', R"(int64_t $N(int64_t a, int64_t b, bool *ok) {
+  if (__builtin_mul_overflow(a, b, &a)) *ok = false;
+  return a;
+})"},
+    {"size_times", '-', R"(int64_t $N(int64_t a, int64_t dim, bool *ok) {  // a zero counts as one: strides must fit too
+  if (dim < 0 || __builtin_mul_overflow(a, dim == 0 ? 1 : dim, &a) || a > (int64_t)1 << 62) *ok = false;
+  return a;
+})"},
+    {"decode", 'h', R"(float $N(uint16_t h) {
+  const uint32_t m = h & 0x7fff;
+  uint32_t b = (m << 13) + (m < 0x7c00 ? 0x38000000 : 0x70000000);
+  float x = (float)m * 5.9604645e-08f;  // below 2^-14
+  if (m < 0x400) __builtin_memcpy(&b, &x, 4);
+  b |= (uint32_t)(h & 0x8000) << 16;
+  __builtin_memcpy(&x, &b, 4);
+  return x;
+})"},
+    {"encode", 'h', R"(uint16_t $N(float x) {
+  uint32_t b;
+  __builtin_memcpy(&b, &x, 4);
+  const uint32_t sign = b >> 16 & 0x8000;
+  b &= 0x7fffffff;
+  if (b >= 0x47800000) {
+    b = b > 0x7f800000 ? 0x7e00 : 0x7c00;
+  } else if (b < 0x38800000) {  // in units of 2^-24, those of the last place of 0.5
+    x = __builtin_fabsf(x) + 0.5f;
+    __builtin_memcpy(&b, &x, 4);
+    b -= 0x3f000000;
+  } else {
+    b = (b - 0x38000000 + 0xfff + (b >> 13 & 1)) >> 13;
+  }
+  return (uint16_t)(sign | b);
+})"},
+    {"decode", 't', R"(float $N(uint16_t h) {
+  const uint32_t b = (uint32_t)h << 16;
+  float x;
+  __builtin_memcpy(&x, &b, 4);
+  return x;
+})"},
+    {"encode", 't', R"(uint16_t $N(float x) {
+  uint32_t b;
+  __builtin_memcpy(&b, &x, 4);
+  return (uint16_t)(x != x ? 0x7fc0 : (b + 0x7fff + (b >> 16 & 1)) >> 16);
+})"},
+    {"decode", 's', "float $N(uint8_t code) { return $(small_decode:)(code, $M, $BIAS, $SIGN, $LAST, $INF); }"},
+    {"encode", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
+    {"encode_saturated", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
+    {"encode64", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
+    {"encode64_saturated", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
+    {"decode", 'e', R"(float $N(uint8_t code) {  // 2^(code - 127)
+  const uint32_t b = code == 255 ? 0x7fc00000 : code != 0 ? (uint32_t)code << 23 : 0x00400000;
+  float x;
+  __builtin_memcpy(&x, &b, 4);
+  return x;
+})"},
+    {"encode", 'e', "uint8_t $N(float x) { return $(e8m0:)(x, 255); }"},
+    {"encode_saturated", 'e', "uint8_t $N(float x) { return $(e8m0:)(x, 254); }"},
+    {"encode64", 'e', "uint8_t $N(double x) { return $(e8m0:)(x, 255); }"},
+    {"encode64_saturated", 'e', "uint8_t $N(double x) { return $(e8m0:)(x, 254); }"},
+    {"round", 'A', "float $N(float x) { return $(decode)($(encode)(x)); }"},
+    {"round_saturated", 'A', "float $N(float x) { return $(decode)($(encode_saturated)(x)); }"},
+    {"round64", 'A', "float $N(double x) { return $(decode)($(encode64)(x)); }"},
+    {"round64_saturated", 'A', "float $N(double x) { return $(decode)($(encode64_saturated)(x)); }"},
+    {"load", '4', "float $N(const uint8_t *p, int64_t i) { return $(decode)(p[i / 2] >> i % 2 * 4 & 15); }"},
+    {"store", '4', R"(void $N(uint8_t *p, int64_t i, float v) {
+  const int at = (int)(i % 2 * 4);
+  p[i / 2] = (uint8_t)((p[i / 2] & ~(15 << at)) | $(encode)(v) << at);
+})"},
+    // The code of the value nearest to x, and back. last: of the largest finite one; over: of what is beyond it. Codes of
+    // one sign are in the order of their values, so rounding may carry from the mantissa into the exponent.
+    {"small_encode", '-', R"(uint32_t $N(double x, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t over, uint32_t nan) {
+  uint64_t b, half;
+  __builtin_memcpy(&b, &x, 8);
+  uint64_t m = b & 0xfffffffffffff;
+  int e = (int)(b >> 52 & 0x7ff);
+  uint32_t code = over;
+  if (e == 0x7ff && m != 0) return nan;
+  if (e != 0x7ff) {
+    if (e != 0) m |= (uint64_t)1 << 52;
+    const int least = 1 - bias, place = e - 1023 > least ? e - 1023 : least;
+    int drop = place - mantissa - ((e != 0 ? e : 1) - 1075);
+    if (drop > 54) drop = 54;
+    half = (uint64_t)1 << (drop - 1);
+    m = (m + half - 1 + (m >> drop & 1)) >> drop;
+    code = ((uint32_t)(place - least) << mantissa) + (uint32_t)m;
+    if (code > last) code = over;
+  }
+  if (nan == sign && (code == 0 || code == nan)) return code;  // a type without -0
+  return b >> 63 ? sign | code : code;
+})"},
+    {"small_decode", '-', R"(float $N(uint32_t code, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t inf) {
+  const uint32_t m = code & (sign - 1), e = m >> mantissa, one = (uint32_t)1 << mantissa;
+  if (m > last || (inf == sign && code == sign)) return m != inf ? __builtin_nanf("") : code & sign ? -__builtin_inff() : __builtin_inff();
+  const uint32_t b = (uint32_t)((int)(e != 0 ? e : 1) - bias - mantissa + 127) << 23;
+  float x;
+  __builtin_memcpy(&x, &b, 4);
+  x *= (float)(e != 0 ? (m & (one - 1)) | one : m);
+  return code & sign ? -x : x;
+})"},
+    {"e8m0", '-', R"(uint8_t $N(double x, int over) {  // a power of two, a tie goes up; over: of what is out of range
+  uint64_t b;
+  __builtin_memcpy(&b, &x, 8);
+  const int e = (int)(b >> 52 & 0x7ff) - 1023;
+  if (x < 0 || x != x) return 255;
+  if (x == 0 || e < -127) return (uint8_t)(over == 254 ? 0 : 255);
+  const int code = e + 127 + (int)(b >> 51 & 1);
+  return (uint8_t)(e > 127 || code > 254 ? over : code);
+})"},
+    {"sticky", 'b', R"(double $N($T x) {  // 53 bits, the last one set if more follow: rounding once again is then right
+  const uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+  const double d = (double)(a >> 53 == 0 ? a : (a & ~(uint64_t)2047) | (uint64_t)((a & 2047) != 0) << 11);
+  return x < 0 ? -d : d;
+})"},
     {"size_add", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_add_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},
     {"size_sub", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_sub_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},
     {"size_mul", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_mul_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},

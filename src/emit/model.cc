@@ -426,7 +426,7 @@ class ModelPrinter {
       s += "  (void)weights;\n  (void)bytes;\n";
     } else {
       if (out_.form != WeightForm::File)
-        s += fmt::format("  if (!weights) weights = {0}{1}_weights_data, bytes = {1}_WEIGHTS_BYTES;\n",
+        s += fmt::format("  if (!weights) {{\n    weights = {0}{1}_weights_data;\n    bytes = {1}_WEIGHTS_BYTES;\n  }}\n",
                          out_.form == WeightForm::Text ? "&" : "", p_);
       s += fmt::format("  if (!weights || bytes != {}_WEIGHTS_BYTES) return {};\n", p_, size);
       s += fmt::format("  if ((uintptr_t)weights % {} != 0) return {};\n", kAlign, align);
