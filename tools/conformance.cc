@@ -1,0 +1,316 @@
+#include "conformance.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "check/check.h"
+#include "codegen.h"
+#include "data/compare.h"
+#include "data/files.h"
+#include "data/npy.h"
+#include "interp/interp.h"
+#include "num/literal.h"
+#include "onnx/import.h"
+#include "onnx/proto.h"
+#include "onnx/tensor.h"
+#include "pipeline.h"
+
+namespace mlc {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Stop {  // the case is decided
+  CaseResult result;
+};
+template <class... A> [[noreturn]] void failed(fmt::format_string<A...> f, A &&...a) {
+  throw Stop{{CaseResult::Failed, fmt::format(f, std::forward<A>(a)...)}};
+}
+template <class... A> [[noreturn]] void skipped(fmt::format_string<A...> f, A &&...a) {
+  throw Stop{{CaseResult::Skipped, fmt::format(f, std::forward<A>(a)...)}};
+}
+
+std::string first_line(std::string_view s) {
+  s = s.substr(0, s.find('\n'));
+  return std::string(s.substr(0, 400));
+}
+
+std::string read_file(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream s;
+  s << in.rdbuf();
+  if (!in) failed("{} cannot be read", path);
+  return s.str();
+}
+
+struct DataSet {
+  std::vector<Array> inputs, outputs;
+};
+
+// KIND_0.pb, KIND_1.pb ..
+std::vector<Array> read_arrays(const std::string &folder, const char *kind) {
+  std::vector<Array> list;
+  for (int i = 0;; i++) {
+    std::string path = fmt::format("{}/{}_{}.pb", folder, kind, i), error;
+    if (!fs::exists(path)) return list;
+    std::string text = read_file(path);
+    Array a;
+    if (!onnx::read_tensor_file(text, a, error)) skipped("not supported here: {}_{}.pb: {}", kind, i, first_line(error));
+    list.push_back(std::move(a));
+  }
+}
+
+struct Case {
+  std::string folder, model;
+  std::vector<std::string> input_names;  // of the model's true inputs
+  std::vector<DataSet> sets;
+  double rtol = 1e-3, atol = 1e-7;
+};
+
+Case load(const std::string &folder) {
+  Case c;
+  c.folder = folder, c.model = folder + "/model.onnx";
+  std::string text = read_file(c.model), error;
+  onnx::Model model;
+  if (!onnx::read_model(text, model, error)) failed("invalid model: {}", first_line(error));
+  for (const onnx::ValueInfo &v : model.graph.inputs) {
+    bool constant = false;
+    for (const onnx::Tensor &t : model.graph.initializers) constant |= t.name == v.name;
+    if (!constant) c.input_names.emplace_back(v.name);
+    if (v.type.kind != onnx::Type::Tensor) skipped("not supported here: input \"{}\" is no tensor", v.name);
+  }
+  for (const onnx::ValueInfo &v : model.graph.outputs)
+    if (v.type.kind != onnx::Type::Tensor && v.type.kind != onnx::Type::None) skipped("not supported here: output \"{}\" is no tensor", v.name);
+  for (int i = 0; fs::exists(fmt::format("{}/test_data_set_{}", folder, i)); i++) {
+    std::string set = fmt::format("{}/test_data_set_{}", folder, i);
+    c.sets.push_back({read_arrays(set, "input"), read_arrays(set, "output")});
+  }
+  if (c.sets.empty()) failed("there is no test_data_set_0");
+  if (fs::exists(folder + "/tolerance")) {
+    std::istringstream s(read_file(folder + "/tolerance"));
+    if (!(s >> c.rtol >> c.atol)) failed("tolerance: expected two numbers");
+  }
+  return c;
+}
+
+// ---- the module
+
+// Small inputs of integers, as --bind takes them: what shapes, axes and counts are made of.
+std::map<std::string, std::string> small_inputs(const Case &c, bool floats) {
+  std::map<std::string, std::string> bind;
+  for (size_t i = 0; i < c.input_names.size() && i < c.sets[0].inputs.size(); i++) {
+    const Array &a = c.sets[0].inputs[i];
+    if (a.rank() > 1 || a.size() > 64 || !(is_int(a.type) || a.type == DType::Bool || (floats && is_float(a.type)))) continue;
+    std::vector<std::string> items;
+    bool finite = true;
+    for (int64_t k = 0; k < a.size(); k++) {
+      finite &= !is_float(a.type) || std::isfinite(to_double(a.type, a.get(k)));
+      items.push_back(element_text(a.type, a.get(k)));
+    }
+    if (finite) bind[c.input_names[i]] = a.rank() ? fmt::format("[{}]", fmt::join(items, ", ")) : items[0];
+  }
+  return bind;
+}
+
+struct Prepared {
+  Stage stage;
+  std::map<std::string, std::string> bound;  // inputs that became constants
+};
+
+void import(const Case &c, Prepared &p) {
+  std::string errors;
+  auto attempt = [&](std::map<std::string, std::string> bind) {
+    p.stage.build = std::make_unique<Build>();
+    p.stage.module = Module();
+    p.bound = bind;
+    errors.clear();
+    return import_onnx(*p.stage.build, {c.model, std::move(bind), "", false}, p.stage.module, errors);
+  };
+  // What must be known when compiling is taken from the data, as few inputs as do.
+  bool ok = attempt({});
+  if (!ok) {
+    std::string before = errors;
+    for (bool floats : {false, true}) {
+      auto bind = small_inputs(c, floats);
+      if (!ok && !bind.empty() && c.sets.size() == 1) ok = attempt(bind);
+    }
+    if (!ok) errors = before;
+  }
+  if (!ok) {
+    if (errors.find("not supported here") != std::string::npos && errors.find("invalid model") == std::string::npos) skipped("{}", first_line(errors));
+    failed("import: {}", first_line(errors));
+  }
+  Diag diag("import");
+  if (!check(*p.stage.build, p.stage.module, diag)) failed("check after import: {}", first_line(diag.messages()[0]));
+}
+
+void passes(Stage &stage) {
+  for (const Pass *pass : usual_passes()) {
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *errors = open_memstream(&text, &size);
+    bool ok = run_pass(*pass, {}, stage, false, errors);
+    fclose(errors);
+    std::string message = first_line({text, size});
+    free(text);
+    if (!ok) failed("{}: {}", pass->name, message);
+  }
+}
+
+// The arrays for the parameters of the entry, those of bound inputs left out.
+std::vector<Array> arguments(const Case &c, const Prepared &p, const DataSet &set) {
+  std::vector<Array> args;
+  for (size_t i = 0; i < set.inputs.size(); i++)
+    if (i >= c.input_names.size() || !p.bound.count(c.input_names[i])) args.push_back(set.inputs[i]);
+  return args;
+}
+
+void compare_outputs(const Case &c, const Func &entry, const Build &b, std::vector<Array> outputs, const DataSet &set) {
+  std::vector<std::string> names;
+  std::vector<Array> tensors;
+  for (size_t i = 0; i < entry.results.size() && i < outputs.size(); i++) {  // sizes that are data are results too
+    if (!entry.results[i].type->tensor) continue;
+    names.emplace_back(b.text(entry.results[i].name));
+    tensors.push_back(std::move(outputs[i]));
+  }
+  if (tensors.size() < set.outputs.size()) failed("found {} outputs, expected {}", tensors.size(), set.outputs.size());
+  for (size_t i = 0; i < set.outputs.size(); i++) {
+    Comparison r = compare(tensors[i], set.outputs[i], Tolerance::close(c.rtol, c.atol));
+    if (!r.same()) failed("{}", describe(r, names[i], set.outputs[i]));
+  }
+}
+
+const Func &entry_of(const Prepared &p) {
+  const Func *f = entry(*p.stage.build, p.stage.module);
+  if (!f) failed("the module has no graph");
+  return *f;
+}
+
+void interpret(const Case &c, const Prepared &p) {
+  const Func &f = entry_of(p);
+  RunOptions options;
+  options.module_path = c.model;
+  for (const DataSet &set : c.sets) {
+    std::vector<Array> outputs;
+    RunFault fault;
+    if (!run(*p.stage.build, p.stage.module, f, arguments(c, p, set), options, outputs, fault)) failed("run: {}", first_line(fault.message));
+    compare_outputs(c, f, *p.stage.build, std::move(outputs), set);
+  }
+}
+
+// ---- emitted C++
+
+// Runs a command without a shell's help but for redirection; its standard error comes back.
+bool command(const std::string &line, std::string &errors, const std::string &scratch) {
+  std::string log = scratch + "/log";
+  int rc = system(fmt::format("{} > {} 2>&1", line, log).c_str());
+  std::string text = fs::exists(log) ? read_file(log) : "";
+  errors = text;
+  for (const char *word : {"error:", "Error", "runtime error", "undefined reference"})
+    if (size_t at = text.find(word); at != std::string::npos) {
+      size_t start = text.rfind('\n', at);
+      errors = text.substr(start == std::string::npos ? 0 : start + 1);
+      break;
+    }
+  errors = first_line(errors);
+  if (errors.empty() && rc) errors = WIFSIGNALED(rc) ? fmt::format("signal {}", WTERMSIG(rc)) : fmt::format("exit code {}", WEXITSTATUS(rc));
+  return rc == 0;
+}
+
+struct Scratch {
+  std::string path;
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "mlc-test-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) failed("no temporary folder: {}", strerror(errno));
+    path = pattern;
+  }
+  ~Scratch() {
+    std::error_code e;
+    fs::remove_all(path, e);
+  }
+};
+
+void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
+  Scratch scratch;
+  const std::string &dir = scratch.path;
+  CodegenOptions g;
+  g.cpp.name = "model", g.folder = dir + "/out", g.with_main = true, g.module_path = c.model;
+  Diag diag("codegen");
+  std::string text, errors;
+  if (!codegen(*p.stage.build, p.stage.module, g, text, diag)) failed("codegen: {}", first_line(diag.messages()[0]));
+  const Func &f = entry_of(p);
+
+  std::string sources, all = o.compiler, program = dir + "/model";
+  std::vector<fs::path> files;
+  for (const auto &e : fs::directory_iterator(g.folder)) files.push_back(e.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path &file : files) {
+    bool source = file.extension() == ".cc" || file.extension() == ".S";
+    if (source) sources += " " + file.string();
+    if (source || file.extension() == ".h") all += read_file(file.string());
+  }
+  std::string cached;
+  if (!o.cache.empty()) cached = o.cache + "/" + sha256_of(std::as_bytes(std::span(all.data(), all.size())));
+  if (!cached.empty() && fs::exists(cached)) {
+    program = cached;
+  } else {
+    if (!command(fmt::format("cd {} && {}{} -o {}", g.folder, o.compiler, sources, program), errors, dir)) failed("c++: {}", errors);
+    if (!cached.empty()) {  // in place at once: several processes share the folder
+      std::error_code e;
+      fs::create_directories(o.cache, e);
+      std::string part = fmt::format("{}.{}", cached, getpid());
+      fs::copy_file(program, part, e);
+      if (!e) fs::rename(part, cached, e);
+    }
+  }
+  for (const DataSet &set : c.sets) {
+    std::vector<Array> args = arguments(c, p, set), outputs;
+    std::string line = fmt::format("cd {} && {} -o {}/out%d.npy", g.folder, program, dir);
+    for (size_t i = 0; i < args.size(); i++) {
+      std::string path = fmt::format("{}/in{}.npy", dir, i);
+      if (!write_npy_file(path, args[i], &errors)) failed("{}", errors);
+      line += " " + path;
+    }
+    if (!command(line, errors, dir)) failed("run: {}", errors);
+    for (size_t i = 0; i < f.results.size(); i++) {
+      DType t = f.results[i].type->elem;
+      Array a;
+      std::string path = fmt::format("{}/out{}.npy", dir, i);
+      if (!read_npy_file(path, t == DType::Index ? DType::I64 : t, &a, &errors)) failed("run: {}", errors);
+      outputs.push_back(std::move(a));
+    }
+    compare_outputs(c, f, *p.stage.build, std::move(outputs), set);
+  }
+}
+
+}  // namespace
+
+CaseResult run_case(const std::string &folder, const CaseOptions &options) {
+  try {
+    Case c = load(folder);
+    Prepared p;
+    import(c, p);
+    if (options.route != Route::Interp) passes(p.stage);
+    if (options.route == Route::Cpp) compiled(c, p, options);
+    else interpret(c, p);
+    return {CaseResult::Passed, ""};
+  } catch (const Stop &s) {
+    return s.result;
+  } catch (const std::bad_alloc &) {
+    return {CaseResult::Failed, "out of memory"};
+  } catch (const std::exception &e) {
+    return {CaseResult::Failed, first_line(e.what())};
+  }
+}
+
+}  // namespace mlc

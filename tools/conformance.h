@@ -1,0 +1,29 @@
+// One case of ONNX's backend tests: a folder with model.onnx, test_data_set_*/{input,output}_*.pb and maybe `tolerance`
+// ("RTOL ATOL"), run by one of three routes.
+#pragma once
+#include <string>
+
+namespace mlc {
+
+enum class Route {
+  Interp,  // import, then the interpreter on operators
+  Loops,   // simplify, fuse, lower, plan; then the interpreter on kernels
+  Cpp,     // the same, then C++ compiled with warnings as errors, and run
+};
+
+struct CaseOptions {
+  Route route = Route::Interp;
+  std::string cache;    // of Cpp: folder of compiled programs by the hash of their sources; empty: none
+  std::string compiler = "g++ -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror";
+};
+
+struct CaseResult {
+  enum Kind : char { Passed = 'P', Failed = 'F', Skipped = 'S' } kind;
+  std::string reason;  // one line
+};
+
+// Skipped: ONNX that mlc does not have, or data that are no tensors. Runs in the process of the caller, in time and memory
+// that the case asks for.
+CaseResult run_case(const std::string &folder, const CaseOptions &options);
+
+}  // namespace mlc
