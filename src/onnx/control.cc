@@ -296,8 +296,7 @@ void Importer::loop_node(const Node &n, Scope &scope, const Use &use) {
   for (Text name : n.outputs) p.names.push_back(name_for(scope, name));
   p.bind_turn = [&](Scope &inner, Sym turn, Body *) {
     const Expr *i = b.name(turn);
-    Value iter{g.inputs[0].name, i, b.tensor(DType::I64, {}), true, std::vector{X(b, i)}, nullptr, true};
-    inner.values[g.inputs[0].name] = keep(iter);
+    inner.values[g.inputs[0].name] = index({b, i});
     Value *always = constant("true", "", b.tensor(DType::Bool, {}), {b.boolean(true)});  // or there is no turn
     inner.values[g.inputs[1].name] = always;
   };
@@ -347,8 +346,7 @@ void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
       X i(b, b.name(turn));
       if (backward[k]) i = X(b, p.trip) - 1 - i;
       Text name = g.inputs[carried + k].name;
-      Value index{"", i.e, b.tensor(DType::I64, {}), true, std::vector{i}, nullptr, true};
-      inner.values[name] = emit(name, "Gather", {use.inputs[carried + k], keep(index)}, {attribute("axis", axes[k])});
+      inner.values[name] = emit(name, "Gather", {use.inputs[carried + k], index(i)}, {attribute("axis", axes[k])});
     }
     body_ = around;
   };

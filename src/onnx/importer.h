@@ -101,6 +101,7 @@ class Importer {
   // ---- values (values.cc)
   Value *keep(Value v);                  // for the time of the import
   Value *integer(int64_t v);             // literals
+  Value *index(X x);
   Value *number(double v, DType t);
   Value *list(const std::vector<int64_t> &v);
   Value *list(const std::vector<X> &v);

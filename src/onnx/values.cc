@@ -74,9 +74,9 @@ Value *Importer::keep(Value v) {
   return &values_.back();
 }
 
-Value *Importer::integer(int64_t v) {
-  return keep({"", b.integer(v), b.tensor(DType::I64, {}), true, std::vector{lit(b, v)}, nullptr, true});
-}
+Value *Importer::integer(int64_t v) { return index(lit(b, v)); }
+
+Value *Importer::index(X x) { return keep({"", x.e, b.tensor(DType::I64, {}), true, std::vector{x}, nullptr, true}); }
 
 Value *Importer::number(double v, DType t) {
   X x = lit(b, v, t);

@@ -187,15 +187,14 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
   std::vector<bool> none(inputs.size()), folded = none;
   std::vector<const Expr *> args, facts;
   std::vector<const IrType *> types;
-  try {
-    types = types_with(none, args, facts);
-  } catch (const OpError &) {  // once more, with the elements that it asked for read when the program runs
-    bool more = false;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (asked[i] && !known(inputs[i])) more |= itemize(inputs[i]);
-    if (!more) throw;
-    types = types_with(none, args, facts);
-  }
+  while (types.empty()) try {
+      types = types_with(none, args, facts);
+    } catch (const OpError &) {  // once more, with the elements that it asked for read when the program runs
+      bool more = false;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (asked[i] && !known(inputs[i])) more |= itemize(inputs[i]);
+      if (!more) throw;
+    }
 
   // What it asked for and got stands in the text as a number or a list: the text must give the same types.
   bool any = false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arith/bounds.h"
 #include "ops/rules.h"
 
 namespace mlc {
@@ -293,6 +294,17 @@ struct SliceAxis {
   int64_t step;
 };
 
+// Whether v, made of sizes of the inputs, cannot count from the end.
+bool surely_forward(OpUse &u, X v) {
+  Bounds known(u.b);
+  for (const Type *t : u.types)
+    for (const Expr *d : t ? t->dims : Exprs{}) {
+      if (auto *n = as<Name>(d); n && !known.knows(n->name)) known.dim(n->name);
+      else known.assume((X(u.b, d) >= 0).e);
+    }
+  return interval(v.e, known).lo >= 0;
+}
+
 // start and end as the specification clamps them; INT64_MAX and INT64_MIN are ends.
 SliceAxis slice_axis(OpUse &u, size_t axis, X n, X start, X end, int64_t step) {
   if (step == 0) u.fail("input 4 (steps): a step of 0");
@@ -305,6 +317,8 @@ SliceAxis slice_axis(OpUse &u, size_t axis, X n, X start, X end, int64_t step) {
       if (c >= 0 && !is_const(n, &len)) return min(v, high);  // n is unknown, at least 0
       if (c < 0) v = n + c;
       else return is_const(high, &len) ? min(v, high) : v;
+    } else if (!surely_forward(u, v)) {
+      v = where(v < 0, v + n, v);
     }
     return min(max(v, low), high);
   };
