@@ -2,6 +2,7 @@
 """The demo's images, with the standard library alone:
 
     images.py shape IN.npy DIM...                        IN.npy with another shape of the same size, on stdout
+    images.py first N IN.npy                             the first N of its first dimension, on stdout
     images.py report IMAGES.npy LABELS.npy LOGITS.npy    how many are right, and two of them drawn
 """
 import array
@@ -26,11 +27,20 @@ def values(path):
     return array.array(TYPES[descr], data), shape
 
 
-def reshape(path, *dims):
-    descr, _, data = read(path)
-    header = str({"descr": descr, "fortran_order": False, "shape": tuple(map(int, dims))}).encode()
+def write(descr, shape, data):
+    header = str({"descr": descr, "fortran_order": False, "shape": shape}).encode()
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     sys.stdout.buffer.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data)
+
+
+def reshape(path, *dims):
+    descr, _, data = read(path)
+    write(descr, tuple(map(int, dims)), data)
+
+
+def first(n, path):
+    descr, shape, data = read(path)
+    write(descr, (int(n), *shape[1:]), data[:len(data) // shape[0] * int(n)])
 
 
 def picture(pixels):
@@ -55,4 +65,4 @@ def report(images_path, labels_path, logits_path):
 
 
 if __name__ == "__main__":
-    {"shape": reshape, "report": report}[sys.argv[1]](*sys.argv[2:])
+    {"shape": reshape, "first": first, "report": report}[sys.argv[1]](*sys.argv[2:])

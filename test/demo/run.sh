@@ -36,7 +36,7 @@ stage 4-lower.mlc    'mlc-lower 3-fuse.mlc >4-lower.mlc'
 show  4-lower.mlc    '/^kernel/,/^}/p'
 stage 5-plan.mlc     'mlc-plan 4-lower.mlc >5-plan.mlc'
 show  5-plan.mlc     '/^graph/,/^}/p'
-stage 'out/*.h out/*.cc' 'mlc-codegen --main -o out 5-plan.mlc'
+stage 'out/*.h out/*.cc' 'mlc-codegen --name digits --main -o out 5-plan.mlc'
 
 title 'the emitted C++ with g++ -O2'
 main=$(basename out/*_main.cc .cc)

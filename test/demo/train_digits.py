@@ -4,8 +4,8 @@
 The data are scikit-learn's bundled 8x8 digits: 1437 images train, the first 200 of the others are written as a test set.
 Needs numpy, onnx and scikit-learn; takes 5 seconds. Seeds are fixed; another BLAS may differ in the last bits.
 
-    digits_mlp.onnx  img f32[n,64]     -> logits f32[n,10]   64-128-10 with Relu                                    39 kB
-    digits_cnn.onnx  img f32[n,1,8,8]  -> logits f32[n,10]   two of Conv 3x3, Relu, MaxPool (8, 16 channels), Gemm   8 kB
+    digits_mlp.onnx  img f32[n,64]     -> logits f32[n,10]   64-128-10 with Relu                                  39 kB
+    digits_cnn.onnx  img f32[n,1,8,8]  -> logits f32[n,10]   two of Conv 3x3, Relu, MaxPool (8, 16 channels), Gemm 8 kB
     digits_test_images.npy  f32[200,64] in [0,1]
     digits_test_labels.npy  i64[200]
 """
