@@ -175,7 +175,7 @@ void clip(Define &d) {
   });
 }
 
-// Mod takes the sign of the divisor, with fmod = 1 that of the dividend; x mod 0 is 0 for integers.
+// Mod takes the sign of the divisor (of zeros too), with fmod = 1 that of the dividend; x mod 0 is 0 for integers.
 void mod(Define &d) {
   Tensor x = d.in(0), y = d.in(1), z = d.out();
   DType t = z.elem(), wide = accumulator(t);
@@ -184,7 +184,7 @@ void mod(Define &d) {
     X a = as_type(x.at(i), t, wide), b = as_type(y.at(i), t, wide);
     if (!dividend && is_int(t)) return X(d.b, d.b.binary(Op::Mod, a.e, b.e));
     X r = call("fmod", {a, b}), none = zero(d.b, wide);
-    if (!dividend) r = where(r != none && (r < none) != (b < none), r + b, r);
+    if (!dividend) r = where(r == none, where(b < none, -none, none), where((r < none) != (b < none), r + b, r));
     return as_type(r, wide, t);
   });
 }
