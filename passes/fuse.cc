@@ -144,7 +144,11 @@ class Region {
 
   void try_fuse(size_t i, int phase) {
     const Line &l = lines_[i];
-    if (l.pattern == Pattern::Opaque) return;
+    if (l.pattern == Pattern::Opaque || l.pattern == Pattern::Reduction) {
+      if (phase == 1 && l.op && !l.users.empty())
+        remark(i, l.pattern == Pattern::Opaque ? "an opaque operator stands alone" : "a reduction begins no group");
+      if (l.pattern == Pattern::Opaque) return;
+    }
     if (l.dominator == kNone) {
       if (phase == 1 && l.pattern != Pattern::Reduction && !l.users.empty())
         remark(i, l.escapes ? "its value is an output of the region" : "its users do not meet again");

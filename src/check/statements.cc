@@ -108,7 +108,7 @@ void FuncChecker::alloc(const Alloc &s) {
   if (!t->tensor)
     error(s.def.at, "{} is a scalar, expected a tensor such as {}[]", text(s.def.name), dtype_name(t->elem));
   Entry *base = nullptr;
-  if (s.base && (base = visible(s.base, s.at))) {
+  if (s.base && (base = visible(s.base, s.at, false))) {  // what is written there comes later
     if (!base->type->tensor || base->what == What::Value) {
       error(s.at, "{} is no buffer", text(s.base));
       base = nullptr;

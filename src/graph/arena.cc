@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
+#include "arith/bounds.h"
 #include "text/text.h"
 
 namespace mlc {
 
 X bytes_of(Build &b, const Type *t) {
-  X n = lit(b, 1);
-  for (const Expr *d : t->dims) n = n * X(b, d);
   int64_t bits = info(t->elem).bits;
-  return bits % 8 == 0 ? n * (bits / 8) : floordiv(n * bits + 7, 8);
+  X n = lit(b, bits % 8 == 0 ? bits / 8 : bits);
+  for (bool literals : {true, false})  // 256 * n, not n * 64 * 4
+    for (const Expr *d : t->dims)
+      if ((d->kind == Kind::Int) == literals) n = n * X(b, d);
+  return bits % 8 == 0 ? n : floordiv(n + 7, 8);
 }
 
 namespace {
@@ -30,6 +34,30 @@ void take_apart(const Expr *e, Sized &s, bool &ok) {
   } else {
     s.factors.push_back(e);
   }
+}
+
+// A multiple of kArenaAlign that is at least `bytes`, as c * m with little loss: c is rounded up where that costs at most a
+// quarter, else the whole is: 4 * n -> 64 * ((4 * n + 63) // 64).
+Sized sized(Build &b, X bytes) {
+  Sized s;
+  bool ok = true;
+  take_apart(bytes.e, s, ok);
+  if (!ok) s = {1, {bytes.e}};
+  int64_t known = 1;  // of the symbolic part: it is a multiple of this
+  Bounds none(b);
+  for (const Expr *f : s.factors) {
+    Congruence c = congruence(f, none);
+    if (c.residue == 0 && c.modulus > 0) known *= std::gcd(c.modulus, kArenaAlign);
+  }
+  int64_t unit = kArenaAlign / std::gcd(kArenaAlign, known);
+  if (s.c > INT64_MAX - unit) return s;
+  int64_t padded = (s.c + unit - 1) / unit * unit;
+  if (s.factors.empty() || padded <= s.c + s.c / 4) {
+    s.c = padded;
+    return s;
+  }
+  X lines = floordiv(bytes + lit(b, kArenaAlign - 1), lit(b, kArenaAlign));
+  return {kArenaAlign, {lines.e}};
 }
 
 struct Spot { int64_t at, size; size_t first, last; };
@@ -60,10 +88,7 @@ Placement place(Build &b, const std::vector<Life> &lives) {
   Placement p;
   p.offsets.resize(lives.size());
   for (size_t i = 0; i < lives.size(); i++) {
-    Sized s;
-    bool ok = true;
-    take_apart(lives[i].bytes.e, s, ok);
-    if (!ok) s = {1, {lives[i].bytes.e}};
+    Sized s = sized(b, lives[i].bytes);
     std::vector<std::pair<std::string, const Expr *>> sorted;
     for (const Expr *f : s.factors) sorted.push_back({print(b, f), f});
     std::sort(sorted.begin(), sorted.end());
@@ -72,8 +97,7 @@ Placement place(Build &b, const std::vector<Life> &lives) {
     for (auto &[text, f] : sorted) key += text + " * ", factor = factor * X(b, f);
     auto [it, fresh] = by_text.try_emplace(key, classes.size());
     if (fresh) classes.push_back({factor, {}});
-    int64_t size = s.c > INT64_MAX - kArenaAlign ? s.c : (s.c + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-    classes[it->second].members.push_back({i, size});
+    classes[it->second].members.push_back({i, s.c});
   }
   X base = lit(b, 0);
   p.lower_bound = lit(b, 0);
