@@ -69,9 +69,9 @@ void BodyPrinter::fail(uint32_t at, std::string message) {
 const Expr *BodyPrinter::shortened(const Expr *e) const { return shorten_inside(b_, e, scope.bounds); }
 
 Entity &BodyPrinter::define_dim(Sym name, bool wild) {
-  Entity &e = scope.define(name, {});
+  Entity e;
   e.ident = scope.namer.make(b_.text(name)), e.type = b_.index(), e.wild = wild;
-  return e;
+  return scope.define(name, e);
 }
 Entity &BodyPrinter::define_value(const Def &d, std::string ident) {
   Entity e;

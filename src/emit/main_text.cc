@@ -121,7 +121,7 @@ void write_npy(const std::string &path, const std::string &descr, const std::vec
 constexpr std::string_view kPack = R"(
 // Elements of `bits` bits, in .npy files one a byte, packed from the low bits; and back.
 size_t packed_bytes(size_t n, int bits) { return (n * size_t(bits) + 7) / 8; }
-void pack(Buffer &b, int bits) {
+[[maybe_unused]] void pack(Buffer &b, int bits) {
   unsigned char *p = static_cast<unsigned char *>(b.data);
   const size_t each = size_t(8 / bits), n = b.bytes;
   const unsigned mask = (1u << bits) - 1;
@@ -132,7 +132,7 @@ void pack(Buffer &b, int bits) {
   }
   b.bytes = packed_bytes(n, bits);
 }
-std::vector<unsigned char> unpack(const void *data, size_t n, int bits, bool sign) {
+[[maybe_unused]] std::vector<unsigned char> unpack(const void *data, size_t n, int bits, bool sign) {
   const unsigned char *p = static_cast<const unsigned char *>(data);
   std::vector<unsigned char> out(n);
   const size_t each = size_t(8 / bits);
