@@ -164,77 +164,6 @@ void resize_empty(Importer &, Use &u) {
   if (u.inputs.size() > 1 && !(mode && mode->s == "tf_crop_and_resize")) u.inputs[1] = nullptr;  // roi of nothing
 }
 
-// ---- shapes that only the running program knows, made plain: no 0 for "as it is", no -1 for "the rest", no 1 for "as wide"
-
-// How many elements the shape has; -1: there is nothing to do, or nothing to be done.
-int64_t unknown_shape(Importer &im, Use &u) {
-  int64_t n;
-  if (!u.input(0) || !u.input(1) || u.inputs[1]->literal || im.known(u.inputs[1]) || rank_of(u, 1) != 1) return -1;
-  return int_value(type_of(u, 1)->dims[0], &n) && n <= 16 ? n : -1;
-}
-
-void reshape_unknown(Importer &im, Use &u) {
-  int64_t n = unknown_shape(im, u);
-  if (n < 0) return;
-  std::vector<X> own;
-  X total = lit(im.b, int64_t{1});
-  for (const Expr *d : type_of(u, 0)->dims) own.emplace_back(im.b, d), total = total * own.back();
-  own.resize(size_t(n), lit(im.b, int64_t{0}));
-  Value *shape = u.inputs[1];
-  Text base = shape->name;
-  const Attribute *allow = u.attribute("allowzero");
-  if (!allow || !allow->i) {
-    Value *zero = im.emit(base, "Equal", {shape, im.integer(0)});
-    shape = im.emit(base, "Where", {zero, im.list(own), shape});
-  }
-  Value *open = im.emit(base, "Equal", {shape, im.integer(-1)});
-  Value *rest = im.emit(base, "Where", {open, im.integer(1), shape});
-  rest = im.emit(base, "ReduceProd", {rest}, {attribute("keepdims", int64_t{0})});
-  rest = im.emit(base, "Div", {im.index(total), rest});
-  u.inputs[1] = im.emit(base, "Where", {open, rest, shape});
-}
-
-void expand_unknown(Importer &im, Use &u) {
-  int64_t n = unknown_shape(im, u), rank = n < 0 ? 0 : rank_of(u, 0);
-  if (n < 0) return;
-  Value *shape = u.inputs[1];
-  Text base = shape->name;
-  std::vector<X> own;
-  for (int64_t i = rank; i < n; ++i) own.push_back(lit(im.b, int64_t{1}));
-  for (const Expr *d : type_of(u, 0)->dims) own.emplace_back(im.b, d);
-  if (n < rank)
-    shape = im.emit(base, "Concat", {im.list(std::vector<int64_t>(size_t(rank - n), 1)), shape}, {attribute("axis", int64_t{0})});
-  Value *narrow = im.emit(base, "Equal", {shape, im.integer(1)});
-  u.inputs[1] = im.emit(base, "Where", {narrow, im.list(own), shape});
-}
-
-// ---- exporters write "to the end" as 1000000000 or 2^31 - 1: for an unknown size that is a fact to be checked once
-
-void slice_end(Importer &im, Use &u) {
-  constexpr int64_t kLarge = 1000000000;
-  auto starts = u.input(1) ? im.known_ints(u.input(1)) : std::nullopt;
-  auto ends = u.input(2) ? im.known_ints(u.input(2)) : std::nullopt;
-  auto axes = u.input(3) ? im.known_ints(u.input(3)) : std::nullopt;
-  auto steps = u.input(4) ? im.known_ints(u.input(4)) : std::nullopt;
-  if (!starts || !ends || (u.input(3) && !axes) || (u.input(4) && !steps) || ends->size() > size_t(rank_of(u, 0))) return;
-  bool any = false;
-  for (size_t k = 0; k < ends->size(); ++k) {
-    int64_t axis = axes && k < axes->size() ? (*axes)[k] : int64_t(k), size;
-    if (axis < 0) axis += rank_of(u, 0);
-    if (axis < 0 || axis >= rank_of(u, 0) || (steps && (k >= steps->size() || (*steps)[k] < 0))) continue;
-    const Expr *n = type_of(u, 0)->dims[size_t(axis)];
-    if ((*ends)[k] < kLarge || (*ends)[k] == INT64_MAX || int_value(n, &size)) continue;
-    u.facts.push_back((X(im.b, n) <= (*ends)[k]).e);
-    (*ends)[k] = INT64_MAX, any = true;
-  }
-  if (!any) return;
-  u.inputs[2] = im.list(*ends);
-  // All of one type: the others were i32 if this was.
-  u.inputs[1] = im.list(*starts);
-  if (axes) u.inputs[3] = im.list(*axes);
-  if (steps) u.inputs[4] = im.list(*steps);
-}
-
 // ---- attributes that became inputs
 
 void slice(Importer &im, Use &u) {
@@ -366,7 +295,7 @@ constexpr Row kRows[] = {
     {"PRelu", 7, prelu_slope},      {"Selu", 6, selu},              {"Concat", 4, concat},
     {"Cast", 6, cast_name},         {"Clip", 11, clip},             {"Reshape", 5, reshape},
     {"Tile", 6, tile},              {"Slice", 10, slice},
-    {"Slice", kAlways, slice_end},           {"TopK", 10, top_k},
+    {"Slice", kAlways, far_slice_end},           {"TopK", 10, top_k},
     {"Softmax", 13, softmax},       {"LogSoftmax", 13, softmax},    {"Hardmax", 13, softmax},
     {"BatchNormalization", 9, batch_norm_spatial},                  {"BatchNormalization", 7, batch_norm_test},
     {"BatchNormalization", 14, batch_norm_outputs},                 {"Dropout", 7, dropout_test},
@@ -383,7 +312,7 @@ constexpr Row kRows[] = {
     {"Upsample", 7, upsample_sides}, {"Upsample", 9, upsample_scales},
     {"Resize", 11, resize_10},      {"Upsample", kAlways, upsample}, {"Resize", kAlways, resize_empty},
     {"Scatter", kAlways, scatter},  {"RoiAlign", 16, roi_align},    {"GridSample", 20, grid_sample},
-    {"Reshape", kAlways, reshape_unknown}, {"Expand", kAlways, expand_unknown},
+    {"Reshape", kAlways, unknown_reshape}, {"Expand", kAlways, unknown_expand},
     {"DFT", 20, dft},               {"GroupNormalization", 21, group_norm}, {"Range", kAlways, range},
 };
 

@@ -117,25 +117,26 @@ void Importer::enter(const Graph &g, Scope &scope) {
 
 // ---- inputs
 
+// A dimension by its name in the model; unnamed ones are each their own: d0, d1 .. Some exporters call all of those "?".
 const Expr *Importer::dimension(const Dim &d) {
   if (d.kind == Dim::Value && d.value >= 0) return b.integer(d.value);
-  bool named = d.kind == Dim::Param && !d.param.empty();
-  auto known = named ? dims_.find(d.param) : dims_.end();
-  if (known != dims_.end()) return known->second;
+  std::string name(d.kind == Dim::Param && d.param != "?" ? d.param : Text());
+  bool named = !name.empty();
+  if (auto known = dims_.find(d.param); named && known != dims_.end()) return known->second;
+  for (int i = 0; !named && (i == 0 || fresh_.is_taken(b.sym(name))); ++i) name = fmt::format("d{}", i);
   const Expr *e = nullptr;
-  if (auto bound = options_.bind.find(std::string(d.param)); named && bound != options_.bind.end()) {
+  if (auto bound = options_.bind.find(name); bound != options_.bind.end()) {
     std::string problem;
     e = read_expr(b, bound->second, &problem);
     int64_t n;
     if (!e || !int_value(e, &n) || n < 0) invalid("--bind {}={}: expected a size", bound->first, bound->second);
-    bound_.insert(bound->first);
+    bound_.insert(name);
+    if (!named) fresh_.take(b.sym(name));
   } else {
-    std::string base(d.param);
-    for (int i = 0; !named && (i == 0 || fresh_.is_taken(b.sym(base))); ++i) base = fmt::format("d{}", i);
-    Sym name = fresh_.make(base);
-    dim_names_.push_back(name);
-    bounds_.dim(name);
-    e = b.name(name);
+    Sym s = fresh_.make(name);
+    dim_names_.push_back(s);
+    bounds_.dim(s);
+    e = b.name(s);
   }
   if (named) dims_[d.param] = e;
   return e;

@@ -160,7 +160,19 @@ class Importer {
     std::vector<Sym> names;              // of the results
     std::function<void(Scope &inner, Sym turn, Body *body)> bind_turn;  // gives the other inputs of the body
   };
-  std::vector<Value *> write_loop(const LoopParts &p, Scope &scope);
+  using Varies = std::vector<std::vector<bool>>;  // by carried value and dimension
+  struct Turn {
+    Sym var;
+    Body body;
+    std::vector<Carry> carry;
+    std::vector<Value *> values;         // of the body's outputs
+  };
+  std::optional<Turn> import_turn(const LoopParts &p, const Scope &scope, const Varies &varies);
+  bool find_varying(const LoopParts &p, const Turn &t, Varies &varies);
+  std::vector<Value *> write_loop(const LoopParts &p, const Scope &scope);
+  Scope inside(const Scope &scope) const;
+  Sym new_size();
+  bool is_known(Value *v, bool truth);
   std::optional<std::vector<Value *>> run_body(const Graph &g, Scope &inner, Body *into);
   const Expr *condition(Value *v);
   const Expr *trip_count(Value *v);
@@ -212,6 +224,9 @@ class Importer {
 
 // Changes a use of an older opset to the newest one's meaning. Throws Invalid or Unsupported (convert.cc).
 void convert(Importer &im, Use &use);
+void unknown_reshape(Importer &im, Use &u);  // conversions of any opset (unknown.cc)
+void unknown_expand(Importer &im, Use &u);
+void far_slice_end(Importer &im, Use &u);
 // Whether some conversion writes this operator of ONNX's in others.
 bool is_converted(std::string_view op);
 // The elements of an operator's only result, if they follow from what is known of its inputs (known.cc).
@@ -222,6 +237,9 @@ void each_read(const Node &n, const std::function<void(Text)> &f);
 // Throws Invalid for a value with two definitions and for a cycle.
 std::vector<size_t> order(const std::vector<Node> &nodes, const std::vector<Text> &wanted);
 Defs definitions(const Stmt *s);  // of a Let, IfValue or Loop
+std::unordered_set<Sym> defined_in(const Body &body);
+bool mentions_any(const Expr *e, const std::unordered_set<Sym> &names);
+const Graph &body_of(const Node &n, Text attribute);
 const Expr *float_literal(Build &b, DType t, Scalar s);
 bool is_default_domain(Text domain);
 std::string function_key(Text domain, Text name, Text overload);
