@@ -197,7 +197,7 @@ class Region {
 
   // The region with each group's lines replaced by one call, at the place of its last line.
   Stmts written(const Dataflow &d, const Func &f, Values values) {
-    for (const Line &l : lines_) values.define(l.let->defs);
+    values.define(&d);
     std::map<size_t, std::vector<size_t>> members;
     for (size_t i = 0; i < lines_.size(); i++) members[find(i)].push_back(i);
     std::unordered_map<const Stmt *, size_t> index;
@@ -331,18 +331,15 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
     std::vector<const Item *> groups;
     std::vector<const Stmt *> body;
     for (const Stmt *s : f->body) {
-      if (auto *l = as<Let>(s)) values.define(l->defs);
-      if (auto *a = as<Alloc>(s)) values.define(a->def);
       auto *d = as<Dataflow>(s);
-      if (!d) {
+      if (d) {
+        Dataflow n = *d;
+        n.body = Region(b, m, names, diag, groups).fuse(*d, *f, values);
+        body.push_back(b.make(n));
+      } else {
         body.push_back(s);
-        continue;
       }
-      Dataflow n = *d;
-      n.body = Region(b, m, names, diag, groups).fuse(*d, *f, values);
-      for (const Stmt *t : d->body)
-        if (auto *l = as<Let>(t)) values.define(l->defs);
-      body.push_back(b.make(n));
+      values.define(s);
     }
     Func g = *f;
     g.body = b.list(body);

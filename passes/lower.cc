@@ -42,16 +42,12 @@ class Lower {
     for (const Stmt *s : body) {
       if (auto *l = as<Let>(s)) {
         out.push_back(line(*l, values));
-        values.define(l->defs);
-        continue;
+      } else {
+        if (auto *l = as<Loop>(s))
+          for (const Carry &c : l->carry) values.define(c.def);
+        out.push_back(with_bodies(b_, s, [&](Stmts inner) { return graph(inner, values); }));
       }
-      if (auto *l = as<Loop>(s))
-        for (const Carry &c : l->carry) values.define(c.def);
-      out.push_back(with_bodies(b_, s, [&](Stmts inner) { return graph(inner, values); }));
-      if (auto *a = as<Alloc>(s)) values.define(a->def);
-      if (auto *v = as<View>(s)) values.define(v->def);
-      if (auto *v = as<IfValue>(s)) values.define(v->defs);
-      if (auto *l = as<Loop>(s)) values.define(l->defs);
+      values.define(s);
     }
     return b_.list(out);
   }

@@ -23,6 +23,20 @@ const Type *Values::of(const Expr *arg) const {
   return nullptr;
 }
 
+void Values::define(const Stmt *s) {
+  switch (s->kind) {
+    case Kind::Let: return define(to<Let>(s).defs);
+    case Kind::IfValue: return define(to<IfValue>(s).defs);
+    case Kind::Loop: return define(to<Loop>(s).defs);
+    case Kind::Alloc: return define(to<Alloc>(s).def);
+    case Kind::View: return define(to<View>(s).def);
+    case Kind::Dataflow:
+      for (const Stmt *t : to<Dataflow>(s).body) define(t);
+      return;
+    default: return;
+  }
+}
+
 const OpInfo *operator_of(const Build &b, const Let &l) {
   auto *c = as<Call>(l.value);
   if (!c || c->global || !c->iters.empty()) return nullptr;

@@ -15,6 +15,7 @@ class Values {
   void define(Defs defs) {
     for (const Def &d : defs) define(d);
   }
+  void define(const Stmt *s);  // what a line makes visible behind it; of a dataflow region, all that its lines do
   const Module &module() const { return m_; }
 
  private:
