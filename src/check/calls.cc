@@ -113,9 +113,10 @@ const Type *FuncChecker::argument(const Expr *e, const Param &p, bool pure, Argu
   }
   const Type *t = buffer_type(e);
   if (!t) return nullptr;
-  if (auto *l = as<Load>(e)) {
-    if (p.mode != Mode::Scratch && !l->global)
-      if (Entry *v = find(l->buffer)) v->whole()->read = true;
+  Sym name = as<Load>(e) && !to<Load>(e).global ? to<Load>(e).buffer : as<Name>(e) ? to<Name>(e).name : Sym{};
+  if (Entry *v = name && p.mode != Mode::Scratch ? find(name) : nullptr) {
+    v->whole()->read = true;
+    if (p.mode == Mode::In) unwritten(v, e->at);
   }
   out->strides = region_strides(e);
   std::string_view want = scope_of(p.def.type), have = scope_of(t);

@@ -57,6 +57,7 @@ class FuncChecker {
   void hide(Sym name);                        // a loop, axis or dimension, until the scope closes
   // Reports what is not defined or not seen here; then null. `value`: a result of a graph must be defined or written.
   Entry *visible(Sym name, uint32_t at, bool value = true);
+  void unwritten(Entry *e, uint32_t at);      // reports a buffer that is read before anything can have written it
   bool names(const Expr *e);                  // all free names of e are visible; regions and buffers count as read
   std::string text(Sym s) const;              // as it is printed
   template <class... A> void error(uint32_t at, fmt::format_string<A...> f, A &&...a) {

@@ -28,6 +28,11 @@ void FuncChecker::compute(const Compute &s) {
   bool ok = true;
   std::vector<DType> want;
   std::vector<std::vector<const Expr *>> points;
+  each_expr(s.value, [&](const Expr *e) {
+    auto *l = as<Load>(e);
+    if (Entry *read = l && !l->global ? find(l->buffer) : nullptr) unwritten(read, e->at);
+    return true;
+  });
   for (const Result &r : s.results) {
     Load access = {{{Kind::Load, r.at}}, false, r.name, {}};
     Entry *t = target(&access);

@@ -71,6 +71,14 @@ Entry *FuncChecker::visible(Sym name, uint32_t at, bool value) {
   return e;
 }
 
+// Loops come back to what they passed, conditions may have been false; straight on, what is read was written before.
+void FuncChecker::unwritten(Entry *e, uint32_t at) {
+  bool buffer = e->what == What::Buffer || (e->what == What::Result && !graph_);
+  if (!buffer || e->root || e->written || loops_ || maybe_) return;
+  error(at, "{} is read before it is written", text(e->name));
+  e->written = true;  // said once
+}
+
 bool FuncChecker::names(const Expr *e) {
   std::vector<Sym> bound;
   std::function<bool(const Expr *)> walk = [&](const Expr *x) -> bool {
