@@ -265,7 +265,10 @@ void cast_op(Define &d) {
 void bit_cast(Define &d) {
   Tensor x = d.in(0), y = d.out();
   std::string f = fmt::format("bits.{}", dtype_name(y.elem()));
-  d.compute(y, [&](const Indices &i) { return x.elem() == y.elem() ? x(i) : call(f, {x(i)}); });
+  d.compute(y, [&](const Indices &i) { 
+    bool plain = x.elem() == y.elem() || x.elem() == DType::Bool || y.elem() == DType::Bool;
+    return plain ? as_type(x(i), x.elem(), y.elem()) : call(f, {x(i)});
+  });
 }
 std::vector<Dims> bit_cast_shape(OpUse &u) {
   if (u.wanted && info(u.wanted->elem).bits != info(u.elem(0)).bits)

@@ -249,16 +249,18 @@ void grid_sample(Define &d) {
   dims.push_back(d.lit(int64_t(rank)));
   Tensor place = d.make("place", wide, dims, [&](const Indices &i) {
     X n = pick(i.back(), [&](size_t k) { return real(size(k), wide); });
+    X last = pick(i.back(), [&](size_t k) { return real(size(k) - 1, wide); });
     Indices at(i.begin(), i.end() - 1);
     at.push_back(d.lit(int64_t(rank) - 1) - i.back());
     X v = as_type(grid(at), g, wide);
-    v = corners ? (v + c(1)) / c(2) * (n - c(1)) : ((v + c(1)) * n - c(1)) / c(2);
+    v = corners ? (v + c(1)) / c(2) * last : ((v + c(1)) * n - c(1)) / c(2);
     if (nearest) v = call("round_even", {v});
     if (padding == "zeros") return call("clamp", {v, c(-4), n + c(4)});
-    if (padding == "border") return call("clamp", {v, c(0), n - c(1)});
-    X low = corners ? c(0) : c(-0.5), range = corners ? n - c(1) : n;
+    if (padding == "border") return call("clamp", {v, c(0), last});
+    X low = corners ? c(0) : c(-0.5), range = corners ? last : n;
     X wave = call("fmod", {call("abs", {v - low}), range * c(2)});
     wave = where(wave > range, range * c(2) - wave, wave);
+    if (auto *f = as<Float>(range.e)) return f->value ? low + wave : c(0);
     return where(range == c(0), c(0), low + wave);
   });
   auto at_axis = [&](const Indices &i, size_t k) {

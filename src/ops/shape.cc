@@ -510,7 +510,7 @@ void shape_op(Define &d) {
   int64_t rank = int64_t(x.size()), start = d.attr_int("start"), n;
   start = std::clamp(start < 0 ? start + rank : start, int64_t{0}, rank);
   Tensor y = d.out();
-  if (!is_const(y.dims[0], &n) || !n) return;
+  if (!is_const(y.dims[0], &n) || !n) return d.compute(y, [&](const Indices &) { return d.lit(0); });
   d.compute(y, [&](const Indices &i) {
     X value = cast(DType::I64, x[size_t(start + n) - 1]);
     for (int64_t k = n - 1; k-- > 0;) value = where(i[0] == k, cast(DType::I64, x[size_t(start + k)]), value);
