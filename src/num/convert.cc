@@ -86,7 +86,12 @@ inline uint64_t encode(const Format &f, double v, bool saturate) {
   return encode(f, {bool(b >> 63), 1, 2000}, saturate);  // inf as any number above all finite ones
 }
 inline uint64_t encode(const Format &f, float v, bool saturate) {
-  uint32_t b = std::bit_cast<uint32_t>(v);
+  uint32_t b = std::bit_cast<uint32_t>(v), a = b & 0x7fffffff;
+  int shift = 23 - f.mantissa;
+  if (a >= uint32_t(128 - f.bias) << 23 && a < 0x7f800000) {  // a normal number: its bits are rounded as they are
+    uint32_t code = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1)) >> shift) - (uint32_t(127 - f.bias) << f.mantissa);
+    if (code <= f.largest()) return (b >> 31 ? f.sign() : 0) | code;
+  }
   if (std::isfinite(v)) return encode(f, parts(v), saturate);
   if (std::isnan(v)) return nan_of(f, b >> 31, (b & 0x7fffff) >> (23 - f.mantissa));
   return encode(f, {bool(b >> 31), 1, 2000}, saturate);
