@@ -17,6 +17,7 @@ constexpr std::string_view kHead = R"(#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,13 +31,13 @@ namespace {
 }
 
 struct Buffer {  // aligned to 64 bytes
-  void *data = nullptr;
-  size_t bytes = 0;
-  explicit Buffer(size_t n = 0) : bytes(n) {
-    data = std::aligned_alloc(64, (n + 64) / 64 * 64);
-    if (!data) die("no memory for " + std::to_string(n) + " bytes");
-    std::memset(data, 0, n);
+  std::unique_ptr<void, void (*)(void *)> memory;
+  size_t bytes;
+  explicit Buffer(size_t n) : memory(std::aligned_alloc(64, (n + 64) / 64 * 64), std::free), bytes(n) {
+    if (!memory) die("no memory for " + std::to_string(n) + " bytes");
+    std::memset(memory.get(), 0, n);
   }
+  void *data() const { return memory.get(); }
 };
 
 struct Array {
@@ -100,7 +101,7 @@ Array read_npy(const std::string &path, const std::string &descr, size_t size, s
   if (field(path, header, "fortran_order", 0, ',') == "True" && dims.size() > 1) die(path + ": its elements are in column-major order");
   if (s.size() - start - length < count * size) die(path + ": the file is too short for its shape");
   Array a{dims, Buffer(count * size)};
-  std::memcpy(a.buffer.data, s.data() + start + length, count * size);
+  std::memcpy(a.buffer.data(), s.data() + start + length, count * size);
   return a;
 }
 
@@ -122,7 +123,7 @@ constexpr std::string_view kPack = R"(
 // Elements of `bits` bits, in .npy files one a byte, packed from the low bits; and back.
 size_t packed_bytes(size_t n, int bits) { return (n * size_t(bits) + 7) / 8; }
 [[maybe_unused]] void pack(Buffer &b, int bits) {
-  unsigned char *p = static_cast<unsigned char *>(b.data);
+  unsigned char *p = static_cast<unsigned char *>(b.data());
   const size_t each = size_t(8 / bits), n = b.bytes;
   const unsigned mask = (1u << bits) - 1;
   for (size_t i = 0; i < n; i++) {
@@ -294,8 +295,8 @@ class MainPrinter {
       line("}}");
       line("const std::string file = read_file(weight_path);");
       line("const Buffer weights(file.size());");
-      line("std::memcpy(weights.data, file.data(), file.size());");
-      line("int code = {}_init(&context, weights.data, weights.bytes, nullptr);", p_);
+      line("std::memcpy(weights.data(), file.data(), file.size());");
+      line("int code = {}_init(&context, weights.data(), weights.bytes, nullptr);", p_);
     } else {
       line("int code = {}_init(&context, nullptr, 0, nullptr);", p_);
     }
@@ -311,11 +312,11 @@ class MainPrinter {
       if (!x.def.type->tensor) continue;
       std::string n = x.capacity ? "room" : count(x);
       if (x.capacity) {
-        line("Buffer y{};", i);
+        line("Buffer y{}(0);", i);
         continue;
       }
       line("const Buffer y{}(size_t({}) * {});", i, n, element_bytes(x));
-      line("out.{} = static_cast<{} *>(y{}.data);", x.member, c_storage(x.def.type->elem), i);
+      line("out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
     }
     if (capacity) {
       line("for (int64_t room = 4096;; room *= 4) {{  // until the outputs whose size is data have room");
@@ -323,9 +324,9 @@ class MainPrinter {
         const Port &x = model_.outputs[i];
         if (!x.capacity) continue;
         line("  y{} = Buffer(size_t(room) * {});", i, element_bytes(x));
-        line("  out.{0} = static_cast<{1} *>(y{2}.data), out.{0}_capacity = room;", x.member, c_storage(x.def.type->elem), i);
+        line("  out.{0} = static_cast<{1} *>(y{2}.data()), out.{0}_capacity = room;", x.member, c_storage(x.def.type->elem), i);
       }
-      line("  code = {}_run(&context, &in, &out, arena.data);", p_);
+      line("  code = {}_run(&context, &in, &out, arena.data());", p_);
       line("  if (code != {} || room > INT64_C(1) << 40) break;", model_.capacity_code);
       line("}}");
       line("if (code) die({}_error(code));", p_);
@@ -333,7 +334,7 @@ class MainPrinter {
     line("std::vector<double> times;");
     line("for (long i = 0; i < repeat; i++) {{");
     line("  const auto start = std::chrono::steady_clock::now();");
-    line("  code = {}_run(&context, &in, &out, arena.data);", p_);
+    line("  code = {}_run(&context, &in, &out, arena.data());", p_);
     line("  times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());");
     line("  if (code) die({}_error(code));", p_);
     line("}}");
@@ -363,8 +364,8 @@ class MainPrinter {
          x.def.type->rank());
     if (packed(x)) line("pack(x{}.buffer, {});", i, info(t).bits);
     std::string_view c = c_storage(t);
-    if (x.def.type->tensor) line("in.{} = static_cast<{} *>(x{}.buffer.data);", x.member, c, i);
-    else line("in.{} = *static_cast<const {} *>(x{}.buffer.data);", x.member, c, i);
+    if (x.def.type->tensor) line("in.{} = static_cast<{} *>(x{}.buffer.data());", x.member, c, i);
+    else line("in.{} = *static_cast<const {} *>(x{}.buffer.data());", x.member, c, i);
   }
 
   void outputs() {
