@@ -10,7 +10,7 @@ struct MathTable {
   uint64_t hash;  // of the results for 4096 inputs, as g++ compiles the text
 };
 inline const MathTable kMathTables[] = {
-    {"exp.f32", 1, 0x21e99dd2a2362624u},
+    {"exp.f32", 1.03, 0x21e99dd2a2362624u},
     {"expm1.f32", 2, 0x3f59eab8a098b891u},
     {"log.f32", 1, 0xfd722c9aea6579f1u},
     {"log1p.f32", 2.5, 0x091178ce6532fbccu},
@@ -32,7 +32,7 @@ inline const MathTable kMathTables[] = {
     {"tan.f32", 0.51, 0x18b3e336e19d5fb1u},
     {"pow.f32", 0.51, 0xcac6c7f24c118d06u},
     {"exp.f64", 1, 0x65441fff51fad7eeu},
-    {"expm1.f64", 2.5, 0xb441f45a9deb2b2eu},
+    {"expm1.f64", 2, 0xb441f45a9deb2b2eu},
     {"log.f64", 1, 0x96fee63f9dda3264u},
     {"log1p.f64", 2.5, 0x05f297aa4250fd79u},
     {"sigmoid.f64", 2.5, 0x66296804b5291285u},
