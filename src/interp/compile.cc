@@ -7,6 +7,16 @@
 
 namespace mlc::interp {
 
+namespace {
+
+// e of `y[i] = y[i] + e`, or null.
+const Expr *term_of(const Store &s) {
+  auto *sum = as<Binary>(s.value);
+  return sum && sum->op == Op::Add && equal(sum->a, s.target) ? sum->b : nullptr;
+}
+
+}  // namespace
+
 const Act *Compiler::act(ActFn run, const void *what, uint32_t at) { return nodes_.arena.make(Act{run, what, at}); }
 
 Acts Compiler::body(Stmts s) {
@@ -115,6 +125,7 @@ void Compiler::compute(const Compute *s, std::vector<const Act *> &out) {
     fold.loops.assign(over.begin(), over.end());
     for (size_t i = 0; i < types.size(); i++) fold.args.push_back(expr(c->args[i], f->results[i].type->elem));
     pop(inside);
+    if (measure_) measure_->sums++;
     inner = act(run_fold, keep(FoldAct{keep(std::move(fold)), targets, types}), s->at);
   }
   out.push_back(nest(loops, inner));
@@ -154,8 +165,12 @@ void Compiler::block(const Block *s, std::vector<const Act *> &out) {
     x.axes.push_back(r);
   }
   for (size_t i = 0; i < axes.size(); i++) define(s->axes[i].name, axes[i]);
+  auto domains = reduce_domains_;
+  for (const AxisRun &r : x.axes)
+    if (r.kind == AxisKind::Reduce) reduce_domains_.push_back(r.domain);
   x.inits = body(s->inits);
   x.body = body(s->body);
+  reduce_domains_ = domains;
   out.push_back(act(run_block, keep(std::move(x)), s->at));
   from_ = outer;
   pop(mark);
@@ -283,7 +298,12 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       auto &x = to<Store>(s);
       const Access *target = access(x.target);
       DType t = unit_->buffers[size_t(target->buffer)].elem;
-      return out.push_back(act(store_act(t), keep(StoreAct{target, expr(x.value, t)}), s->at));
+      const Act *store = act(store_act(t), keep(StoreAct{target, expr(x.value, t)}), s->at);
+      if (const Expr *term = measure_ && is_float(t) && !reduce_domains_.empty() ? term_of(x) : nullptr) {
+        measure_->sums++;
+        store = act(run_term, keep(TermAct{store, expr(term, t), reduce_domains_}), s->at);
+      }
+      return out.push_back(store);
     }
     case Kind::Assume: {
       auto &x = to<Assume>(s);

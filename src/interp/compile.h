@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "interp/interp.h"
 #include "interp/nodes.h"
 #include "ir/build.h"
 #include "ir/typing.h"
@@ -78,7 +79,6 @@ class Compiler {
   Acts body(Stmts s);
   void stmt(const Stmt *s, std::vector<const Act *> &out);
   LoopInfo *open_loop(Sym name, const Expr *extent, bool free_order);
-  void close_loop(LoopInfo *l) { open_loops_.pop_back(), (void)l; }
   void let(const Let *s, std::vector<const Act *> &out);
   void compute(const Compute *s, std::vector<const Act *> &out);
   void block(const Block *s, std::vector<const Act *> &out);
@@ -107,13 +107,14 @@ class Compiler {
   int slots_ = 0;
   std::unordered_map<Sym, What> names_;
   Saved log_;
-  std::vector<int> open_loops_;               // indices into unit_->loops
+  std::vector<const Node *> reduce_domains_;  // of the blocks around
   std::unordered_map<Sym, int> constants_;    // buffers of @names
   std::unordered_map<const Expr *, bool> open_;
   Syms from_;
 
  public:
   std::vector<std::shared_ptr<void>> *kept_ = nullptr;  // what acts and nodes point to
+  SumMeasure *measure_ = nullptr;                       // where sums are measured
 };
 
 }  // namespace mlc::interp

@@ -174,6 +174,7 @@ Node *Compiler::reduction(const Call *c, std::string_view kind, DType want) {
     n = nodes_.make(f->results[0].type->elem);
     n->more = keep(std::move(fold));
     set_fold(n);
+    if (measure_) measure_->sums += is_float(n->type);
   } else {
     if (c->args.size() != 1 || !is_reduction(kind))
       throw Fault{c->at, fmt::format("{} is no reduction of {} arguments", kind, c->args.size())};
@@ -182,8 +183,8 @@ Node *Compiler::reduction(const Call *c, std::string_view kind, DType want) {
     n = nodes_.make(term->type, term);
     n->more = keep(Reduction{in_order});
     set_reduction(n, kind);
+    if (measure_) measure_reduction(n, kind), measure_->sums += is_float(n->type);
   }
-  for (LoopInfo *l : loops) close_loop(l);
   pop(mark);
   return n;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -46,6 +47,13 @@ template <class F> bool guarded(RunFault &fault, F &&f) {
 }
 
 }  // namespace
+
+void SumMeasure::include(const SumMeasure &o) {
+  sums = std::max(sums, o.sums);
+  terms = std::max(terms, o.terms);
+  magnitude = std::max(magnitude, o.magnitude);
+  unit = std::max(unit, o.unit);
+}
 
 bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> &inputs, const RunOptions &options,
          std::vector<Array> &outputs, RunFault &fault) {

@@ -21,7 +21,7 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o) : b(b), m(m), o
 Compiler Machine::compiler(const Module &home) {
   Compiler c(b, home, nodes_, [this](const Func *f) { return lambda(f); },
              [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); });
-  c.kept_ = &kept_;
+  c.kept_ = &kept_, c.measure_ = options.measure;
   return c;
 }
 

@@ -1,0 +1,239 @@
+// mlc-equiv: are two modules the same program? Both are run in the interpreter on shared inputs of several sizes.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "check/check.h"
+#include "data/compare.h"
+#include "interp/interp.h"
+#include "interp/sample.h"
+#include "ir/walk.h"
+#include "pass/pass.h"
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {"entry", "NAME", "compare this function; without it @main, the first graph, or the only kernel"},
+    {"with", "NAME", "what it is called in the second module, if something else"},
+    {"bind", "NAME=N", "fix a size; the others are drawn from 0 1 2 3 7 17 48 625; repeated"},
+    {"seed", "N", "another N, other sizes and inputs; 0"},
+    {"runs", "N", "draws of sizes and inputs; 12"},
+    {"elements", "N", "the most elements that inputs of drawn sizes may have; 1000000"},
+    {"rtol", "X", "accept differences up to X times the value"},
+    {"atol", "X", "accept differences up to X"},
+    {"strict", nullptr, "accept no difference: every bit is the same"},
+    {"include,I", "DIR", "look for weight files here first; repeated"},
+};
+
+struct Side {
+  std::string path;
+  Source source;
+  Build *b = new Build;  // the process is the lifetime of the nodes
+  Module m;
+  const Func *f = nullptr;
+  std::set<std::string> licences;
+};
+
+int refuse(const std::string &message) {
+  fprintf(stderr, "mlc-equiv: error: %s\n", message.c_str());
+  return 1;
+}
+
+bool load(Side &s, const std::string &path, const std::string &wanted) {
+  s.path = path;
+  s.source = Source::open(path);
+  if (!s.source.error.empty()) {
+    fprintf(stderr, "%s: error: %s [mlc-equiv]\n", s.source.name.c_str(), s.source.error.c_str());
+    return false;
+  }
+  Diag diag("equiv", &s.source);
+  bool ok = read(*s.b, s.source, s.m, diag) && check(*s.b, s.m, diag);
+  diag.print(stderr);
+  if (!ok) return false;
+  std::string name = wanted.starts_with("@") ? wanted.substr(1) : wanted;
+  s.f = name.empty() ? entry(*s.b, s.m) : s.m.func(s.b->sym(name));
+  std::vector<const Func *> kernels;
+  for (const Item *i : s.m.items) {
+    auto *f = as<Func>(i);
+    if (!f) continue;
+    if (f->func == FuncKind::Kernel) kernels.push_back(f);
+    if (auto *l = as<List>(attr(*s.b, f->notes.attrs, "licence")))
+      for (const Expr *e : l->items)
+        if (auto *t = as<Str>(e)) s.licences.emplace(t->value);
+  }
+  if (!s.f && name.empty() && kernels.size() == 1) s.f = kernels[0];
+  if (!s.f) return refuse(name.empty() ? fmt::format("{}: no graph; --entry NAME names what to compare", path) : fmt::format("{}: no function @{}", path, name)), false;
+  return true;
+}
+
+// Parameters that a caller gives, and results, must agree in number, element type and rank.
+std::string mismatch(const Side &x, const Side &y) {
+  auto params = [](const Side &s) {
+    std::vector<const Def *> list;
+    for (const Param &p : s.f->params)
+      if (p.mode != Mode::Scratch) list.push_back(&p.def);
+    return list;
+  };
+  auto results = [](const Side &s) {
+    std::vector<const Def *> list;
+    for (const Def &d : s.f->results) list.push_back(&d);
+    for (const Param &p : s.f->params)
+      if (p.mode == Mode::Inout) list.push_back(&p.def);
+    return list;
+  };
+  auto differ = [&](const char *what, const std::vector<const Def *> &a, const std::vector<const Def *> &b) -> std::string {
+    if (a.size() != b.size()) return fmt::format("{} {}s against {}", a.size(), what, b.size());
+    for (size_t i = 0; i < a.size(); i++) {
+      const Type *t = a[i]->type, *u = b[i]->type;
+      if (t->elem != u->elem || t->rank() != u->rank() || t->tensor != u->tensor)
+        return fmt::format("{} {} is {} against {}", what, i, print(*x.b, t), print(*y.b, u));
+    }
+    return "";
+  };
+  std::string s = differ("input", params(x), params(y));
+  return s.empty() ? differ("output", results(x), results(y)) : s;
+}
+
+struct Tried {
+  bool ran = false;
+  std::vector<Array> outputs;
+  RunFault fault;
+  SumMeasure measure;
+};
+
+Tried try_run(const Side &s, const std::vector<Array> &inputs, bool backwards, const Options &options) {
+  Tried t;
+  RunOptions o;
+  o.backwards = backwards, o.measure = &t.measure;
+  o.folders = options.all("include"), o.module_path = s.path;
+  t.ran = run(*s.b, s.m, *s.f, inputs, o, t.outputs, t.fault);
+  return t;
+}
+
+// How far apart two results may be, over the largest finite value of the output:
+//   2 gamma_n sum |terms| for each of the sums (man/mlc-numerics.7); a licence adds roundings of the output's own type
+double slack(const SumMeasure &m, const std::set<std::string> &licences, const Array &a) {
+  double n = double(m.terms) * m.unit, gamma = n < 1 ? n / (1 - n) : INFINITY;
+  double s = m.terms ? 2 * gamma * m.magnitude * std::max(1, m.sums) : 0;
+  if (!is_float(a.type)) return licences.count("qdq") ? 1 : 0;
+  double largest = 0;
+  for (int64_t i = 0; i < a.size(); i++)
+    if (double v = std::fabs(to_double(a.type, a.get(i))); std::isfinite(v)) largest = std::max(largest, v);
+  double unit = a.type == DType::F64 ? 0x1p-53 : a.type == DType::F32 ? 0x1p-24 : a.type == DType::F16 ? 0x1p-11 : a.type == DType::BF16 ? 0x1p-8 : 0x1p-3;
+  if (m.terms) s += 2 * unit * largest;  // the rounding of the result itself
+  return licences.empty() ? s : s + 16 * unit * largest;
+}
+
+int equiv(const Options &options) {
+  if (options.files.size() != 2) return fprintf(stderr, "mlc-equiv: error: expected two files A B, found %zu\n", options.files.size()), 2;
+  Side a, b;
+  std::string name = options.get("entry");
+  if (!load(a, options.files[0], name) || !load(b, options.files[1], options.get("with", name))) return 1;
+  if (std::string s = mismatch(a, b); !s.empty()) return refuse("the functions have different signatures: " + s);
+  std::set<std::string> licences = a.licences;
+  licences.insert(b.licences.begin(), b.licences.end());
+  bool strict = options.has("strict");
+
+  std::map<std::string, int64_t> fixed;
+  for (const std::string &s : options.all("bind")) {
+    size_t eq = s.find('=');
+    char *end = nullptr;
+    int64_t v = eq == std::string::npos ? 0 : strtoll(s.c_str() + eq + 1, &end, 10);
+    if (!end || *end || end == s.c_str() + eq + 1) return fprintf(stderr, "mlc-equiv: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
+    fixed[s.substr(0, eq)] = v;
+  }
+  auto number = [&](const char *key, const char *otherwise) { return strtoll(options.get(key, otherwise).c_str(), nullptr, 10); };
+  int64_t seed = number("seed", "0"), runs = number("runs", "12"), most = number("elements", "1000000");
+  double rtol = strtod(options.get("rtol", "0").c_str(), nullptr), atol = strtod(options.get("atol", "0").c_str(), nullptr);
+
+  std::vector<std::string> names = size_names(*a.b, *a.f);
+  std::mt19937_64 random{uint64_t(seed)};
+  int64_t exact = 0, close = 0, refused = 0, drawn = 0;
+  std::string refusal;
+  for (int64_t turn = 0; turn < runs; turn++) {
+    // Sizes: the first that no input is too large for.
+    std::map<std::string, int64_t> sizes;
+    std::vector<InputSpec> specs;
+    bool found = false;
+    for (int tries = 0; tries < 64 && !found; tries++) {
+      constexpr int64_t kSizes[] = {1, 2, 3, 7, 17, 48, 625, 0};
+      sizes = fixed;
+      std::string error;
+      for (const std::string &n : names)
+        if (!fixed.count(n)) sizes[n] = turn == 0 && tries == 0 ? 3 : kSizes[random() % (tries < 32 ? 8 : 4)];
+      specs.clear();
+      double elements = 0;
+      found = input_specs(*a.b, *a.f, sizes, specs, error);
+      for (const InputSpec &s : specs) elements += double(std::max<int64_t>(0, element_count(s.dims)));
+      bool free = std::any_of(names.begin(), names.end(), [&](const std::string &n) { return !fixed.count(n); });
+      found &= !free || elements <= double(most);
+    }
+    if (!found) continue;
+    drawn++;
+    bool odd = turn % 3 == 2, backwards = turn % 2 == 1;
+    std::vector<Array> inputs;
+    for (const InputSpec &s : specs) {
+      std::string param(a.b->text(s.param->def.name));
+      if (!s.param->def.type->tensor && s.type == DType::Index) {
+        Array x(DType::I64, {});
+        x.set(0, Scalar::of_int(sizes[param]));
+        inputs.push_back(x);
+      } else {
+        inputs.push_back(sample(s.type, s.dims, random, odd, is_int(s.type) && info(s.type).bits >= 32));
+      }
+    }
+    std::string where;
+    for (const std::string &n : names) where += fmt::format("{}{} = {}", where.empty() ? " at " : ", ", n, sizes[n]);
+    if (backwards) where += where.empty() ? " with order-free loops backwards" : ", order-free loops backwards";
+    Tried x = try_run(a, inputs, false, options), y = try_run(b, inputs, backwards, options);
+    if (x.ran != y.ran) {
+      const Tried &bad = x.ran ? y : x;
+      const Side &side = x.ran ? b : a;
+      Diag diag("equiv", &side.source);
+      diag.error(bad.fault.at, "{} (the other module runs{})", bad.fault.message, where);
+      diag.print(stderr);
+      return 1;
+    }
+    if (!x.ran) {
+      refused++;
+      if (refusal.empty()) refusal = x.fault.message + where;
+      continue;
+    }
+    SumMeasure measure = x.measure;
+    measure.include(y.measure);
+    bool all_exact = true;
+    for (size_t i = 0; i < x.outputs.size(); i++) {
+      Comparison c = compare(y.outputs[i], x.outputs[i], Tolerance::exact(true));
+      if (c.same()) continue;
+      all_exact = false;
+      double allowed = strict ? 0 : std::max(atol, slack(measure, licences, x.outputs[i]));
+      if (!strict) c = compare(y.outputs[i], x.outputs[i], Tolerance::close(rtol, allowed));
+      if (c.same()) continue;
+      size_t results = a.f->results.size();
+      Sym output = i < results ? a.f->results[i].name : Sym{};
+      for (size_t k = 0, inout = results; !output && k < a.f->params.size(); k++)
+        if (a.f->params[k].mode == Mode::Inout && inout++ == i) output = a.f->params[k].def.name;
+      std::string first = c.mismatch.empty() ? fmt::format(" (allowed: {:g})", allowed) : "";
+      return refuse(fmt::format("{} against {}: {}{}{}", b.path, a.path, describe(c, a.b->text(output), x.outputs[i]), first, where));
+    }
+    (all_exact ? exact : close)++;
+  }
+  if (!exact && !close)
+    return refuse(drawn ? fmt::format("nothing was compared: both modules refuse every input, such as: {}", refusal) : "no sizes give inputs of at most --elements");
+  std::string text = fmt::format("same: {} runs exact", exact);
+  if (close) text += fmt::format(", {} within the bound of reordered sums", close);
+  if (refused) text += fmt::format(", {} refused by both", refused);
+  printf("%s\n", text.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace mlc
+
+int main(int argc, char **argv) {
+  return mlc::tool_main(argc, argv, {"equiv", "Are two modules the same program", "A B", mlc::kOptions, mlc::equiv});
+}
