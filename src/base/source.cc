@@ -19,13 +19,17 @@ char *reserve(size_t n) {
   return p == MAP_FAILED ? nullptr : static_cast<char *>(p);
 }
 
-// A pipe is read straight into reserved pages; the first untouched byte is the NUL.
+// A pipe is read straight into reserved pages; the first untouched byte is the NUL. Where address space is limited, there
+// are fewer.
 std::string slurp(int fd, std::string_view *text) {
-  char *buffer = reserve(kPipeRoom);
+  size_t room = kPipeRoom;
+  char *buffer = reserve(room);
+  while (!buffer && room > size_t(1) << 24) buffer = reserve(room >>= 1);
   if (!buffer) return strerror(errno);
   size_t n = 0;
   for (;;) {
-    ssize_t got = ::read(fd, buffer + n, std::min<size_t>(1 << 20, kPipeRoom - 1 - n));
+    if (n == room - 1) return "larger than the address space that is left";
+    ssize_t got = ::read(fd, buffer + n, std::min<size_t>(1 << 20, room - 1 - n));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return strerror(errno);
     if (got == 0) break;
