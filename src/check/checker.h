@@ -77,6 +77,7 @@ class FuncChecker {
 
   // ---- statements (function.cc, statements.cc)
   void signature();
+  void inplace(const Expr *pairs);            // attr inplace = [["y", "x"]]
   void body(Stmts l);                         // in a scope of its own
   void statements(Stmts l);
   void statement(const Stmt *s);

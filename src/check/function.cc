@@ -37,6 +37,22 @@ void FuncChecker::signature() {
   for (Entry &e : entries_) e.read = false;
 }
 
+void FuncChecker::inplace(const Expr *pairs) {
+  auto entry = [&](const Expr *e, What what) {
+    auto *s = as<Str>(e);
+    Entry *x = s ? find(b_.sym(s->value)) : nullptr;
+    return x && x->what == what ? x : nullptr;
+  };
+  auto *list = as<List>(pairs);
+  for (const Expr *p : list ? list->items : b_.list({pairs})) {
+    auto *pair = as<List>(p);
+    Entry *y = pair && pair->items.size() == 2 ? entry(pair->items[0], What::Result) : nullptr;
+    Entry *x = y ? entry(pair->items[1], What::Param) : nullptr;
+    if (!x) error(p->at, "inplace: expected a result and a parameter, as in [[\"y\", \"x\"]], found {}", print(b_, p));
+    else same_type(p->at, fmt::format("inplace: {}", text(x->name)), y->type, x->type);
+  }
+}
+
 void FuncChecker::run() {
   kernel_ = f_.func == FuncKind::Kernel;
   graph_ = f_.func == FuncKind::Graph || f_.func == FuncKind::Group;
@@ -49,6 +65,7 @@ void FuncChecker::run() {
   notes(f_.notes);
   if (f_.func == FuncKind::Scalar || f_.func == FuncKind::Reducer) return scalar_function();
   signature();
+  if (const Expr *pairs = attr(b_, f_.notes.attrs, "inplace")) inplace(pairs);
   if (f_.parts.empty()) {
     statements(f_.body);
     return finish();

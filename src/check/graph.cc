@@ -160,10 +160,11 @@ void FuncChecker::dataflow(const Dataflow &s) {
   statements(s.body);
   --pure_;
   std::vector<Entry *> out;
+  std::unordered_set<Sym> defined, given(s.outputs.begin(), s.outputs.end());
+  for (size_t i = m.names; i < log_.size(); ++i) defined.insert(log_[i].name);
   for (Sym name : s.outputs) {
     Entry *e = find(name);
-    bool inside = false;
-    for (size_t i = m.names; i < log_.size(); ++i) inside |= log_[i].name == name;
+    bool inside = defined.count(name);
     if (e && e->what == What::Result) inside = e->defined;  // results are defined under the name of the signature
     if (!e || !inside) {
       error(s.at, "{} is not defined in this region", text(name));
@@ -172,12 +173,11 @@ void FuncChecker::dataflow(const Dataflow &s) {
     out.push_back(e);
   }
   // A result that the region defines and does not give out is not defined outside.
-  auto given = [&](Sym name) { return std::find(s.outputs.begin(), s.outputs.end(), name) != s.outputs.end(); };
   each_stmt(s.body, [&](const Stmt *x) {
     auto *l = as<Let>(x);
     if (!l) return;
     for (const Def &d : l->defs)
-      if (Entry *e = find(d.name); e && e->what == What::Result && !given(d.name))
+      if (Entry *e = find(d.name); e && e->what == What::Result && !given.count(d.name))
         error(d.at, "result {} is not among the outputs of its region", text(d.name));
   });
   close(m);
