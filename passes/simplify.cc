@@ -1,0 +1,228 @@
+// simplify: a module that says the same in less.
+//   t: T = Relu(x)                            y: T = Relu(x)
+//   y: T = Relu(t)                       ->
+//   compute c[i in n] = x[(i * 4 + j) // 4] * 1.0    ->    compute c[i in n] = x[i]
+// The rules of grammar/rules.mlr, index arithmetic, constants folded, lines that compute the same merged, dead ones
+// dropped, to a fixed point. Results keep their bits and their names.
+#include <algorithm>
+
+#include "interp/interp.h"
+#include "pass/pass.h"
+#include "rules/dead.h"
+#include "rules/graph.h"
+#include "rules/kernel.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+const Expr *literal_at(Build &b, const Array &a, int64_t i) { return literal_of(b, a.type, a.get(i)); }
+
+class Simplify {
+ public:
+  Simplify(Build &b, Module &m, Diag &diag)
+      : b_(b), m_(m), diag_(diag), rules_(b),
+        constants_(b, m, [this](const Const &c) { return evaluate(c); }),
+        scalars_(b, rules_, [this](const Expr *e, DType t) { return fold(e, t); }),
+        graphs_(b, m, rules_, constants_, diag), kernels_(b, m, scalars_) {}
+
+  void run() {
+    for (int turn = 0; turn < 8 && once(); turn++) {}
+    size_t items = m_.items.size();
+    drop_items();
+    diag_.remark("{} by rules, {} the same as others, {} folded, {} dropped, {} items dropped", graphs_.by_rule + scalars_.applied,
+                 graphs_.equal_lines, graphs_.folded, graphs_.dropped + dropped_, items - m_.items.size());
+  }
+
+ private:
+  // All functions once. False: nothing changed.
+  bool once() {
+    bool changed = same_constants();
+    std::vector<const Item *> before = m_.items, after;
+    for (const Item *i : before) {
+      auto f = as<Func>(i);
+      after.push_back(f ? function(*f) : i);
+    }
+    // What was folded stands behind the constants that were there.
+    std::vector<const Item *> made(m_.items.begin() + long(before.size()), m_.items.end());
+    auto place = std::find_if(after.rbegin(), after.rend(), [](const Item *i) { return i->kind == Kind::Const; }).base();
+    if (place == after.begin()) place = std::find_if(after.begin(), after.end(), [](const Item *i) { return i->kind == Kind::Func; });
+    after.insert(place, made.begin(), made.end());
+    changed |= after != before;
+    m_.set(std::move(after));
+    return changed;
+  }
+
+  const Func *function(const Func &f) {
+    switch (f.func) {
+      case FuncKind::Graph:
+      case FuncKind::Group: return graphs_.simplify(f);
+      case FuncKind::Kernel: {
+        const Func *k = kernels_.simplify(f);
+        std::unordered_set<Sym> roots;
+        for (const Param &p : f.params) roots.insert(p.def.name);
+        for (const Def &d : f.results) roots.insert(d.name);
+        Stmts body = drop_dead(b_, k->body, roots, [](const Let &) { return false; }, &dropped_);
+        if (body.data() == k->body.data() && body.size() == k->body.size()) return k;
+        Func n = *k;
+        n.body = body;
+        return b_.make(n);
+      }
+      case FuncKind::Scalar:
+      case FuncKind::Reducer: return kernels_.simplify(f);
+      default: return &f;  // patterns and code of libraries stay as they were written
+    }
+  }
+
+  // const @a: T = 1.0, const @c: T = 1.0: graphs use the first.
+  bool same_constants() {
+    std::unordered_map<Sym, const Expr *> first;
+    for (const Item *i : m_.items)
+      if (auto c = as<Const>(i))
+        if (const Const *k = constants_.first(*c); k != c && k->name != c->name) first[c->name] = b_.global(k->name);
+    if (first.empty()) return false;
+    bool changed = false;
+    for (size_t i = 0; i < m_.items.size(); i++) {
+      auto f = as<Func>(m_.items[i]);
+      if (!f || (f->func != FuncKind::Graph && f->func != FuncKind::Group)) continue;
+      Func n = *f;
+      n.body = rewrite_exprs(b_, f->body, [&](const Expr *e) {
+        auto g = as<Global>(e);
+        auto it = g ? first.find(g->name) : first.end();
+        return it == first.end() ? e : it->second;
+      });
+      if (n.body.data() == f->body.data()) continue;
+      m_.replace(i, b_.make(n));
+      changed = true;
+    }
+    return changed;
+  }
+
+  // ---- values, as running gives them
+
+  // Of an expression of literals: a kernel of one element.
+  const Expr *fold(const Expr *e, DType t) {
+    const Expr *&known = folded_[{print(b_, e), t}];
+    if (known) return known->kind == Kind::None ? nullptr : known;
+    Sym y = b_.sym("y");
+    const Stmt *store = b_.make(Store{{}, false, b_.load(y, {}), e, {}});
+    Func f{};
+    f.func = FuncKind::Kernel, f.name = b_.sym("fold"), f.device_index = -1;
+    f.results = b_.one(Def{y, kNowhere, b_.tensor(t, {})});
+    f.body = b_.stmts({store});
+    std::vector<Array> out;
+    RunFault fault;
+    bool ok = mlc::run(b_, m_, *b_.make(f), {}, {}, out, fault) && out.size() == 1 && out[0].size() == 1;
+    known = ok ? literal_at(b_, out[0], 0) : b_.none();
+    return ok ? known : nullptr;
+  }
+
+  const Expr *evaluate(const Const &c) {
+    Module alone;  // its inputs stand in the text themselves
+    each_expr(c.value, [&](const Expr *e) {
+      auto g = as<Global>(e);
+      if (g && !alone.find(g->name)) alone.add(m_.find(g->name));
+      return true;
+    });
+    alone.add(&c);
+    Array a;
+    RunFault fault;
+    RunOptions options;
+    options.memory = 64 << 20;
+    if (!mlc::evaluate(b_, alone, c, options, a, fault)) return nullptr;
+    int64_t n = a.size();
+    std::vector<const Expr *> items;
+    bool all_equal = n > 0;
+    for (int64_t i = 0; i < n; i++) {
+      items.push_back(literal_at(b_, a, i));
+      all_equal &= equal(items[0], items.back());
+    }
+    return all_equal ? items[0] : b_.make_list(b_.list(items));
+  }
+
+  // ---- items that nothing reaches
+
+  // Graphs are there to be called from outside, and so is all else in a module without one; the rest is private.
+  void drop_items() {
+    bool graphs = std::any_of(m_.items.begin(), m_.items.end(), [](const Item *i) {
+      auto f = as<Func>(i);
+      return f && f->func == FuncKind::Graph;
+    });
+    std::vector<const Item *> todo;
+    for (const Item *i : m_.items) {
+      auto f = as<Func>(i);
+      bool is_private = as<Const>(i) || (f && f->func != FuncKind::Graph && f->func != FuncKind::Extern && f->func != FuncKind::Intrinsic);
+      if (graphs ? !is_private : i->kind != Kind::Const) todo.push_back(i);
+    }
+    std::unordered_set<const Item *> live(todo.begin(), todo.end());
+    auto use = [&](Sym s) {
+      const Item *i = m_.find(s);
+      if (i && live.insert(i).second) todo.push_back(i);
+    };
+    auto look = [&](const Expr *e) {
+      if (auto g = as<Global>(e)) use(g->name);
+      if (auto l = as<Load>(e); l && l->global) use(l->buffer);
+      if (auto c = as<Call>(e); c && c->global) use(c->callee);
+      return true;
+    };
+    auto notes = [&](Attrs l) {
+      for (const Attr &a : l) each_expr(a.value, look);
+    };
+    while (!todo.empty()) {
+      const Item *i = todo.back();
+      todo.pop_back();
+      if (auto c = as<Const>(i)) each_expr(c->value, look), notes(c->attrs);
+      if (auto t = as<Target>(i))
+        for (const Feature &x : t->features) use(x.name);
+      if (auto d = as<Device>(i)) use(d->target);
+      if (auto s = as<Schedule>(i)) {
+        use(s->name), use(s->target);
+        for (const Step &x : s->steps) each_expr(x.call, look);
+      }
+      auto f = as<Func>(i);
+      if (!f) continue;
+      use(f->target), notes(f->notes.attrs);
+      for (Stmts l : {f->inits, f->body}) each_expr_in(l, look), attributes(l, notes);
+      for (const Part &p : f->parts) each_expr_in(p.body, look), attributes(p.body, notes);
+    }
+    std::unordered_set<std::string_view> files, needed;
+    std::vector<const Item *> kept;
+    for (const Item *i : m_.items) {
+      auto c = as<Const>(i);
+      if (c && !c->value) (live.count(i) ? needed : files).insert(c->path);
+    }
+    for (const Item *i : m_.items) {
+      auto file = as<File>(i);
+      if (file ? !files.count(file->path) || needed.count(file->path) : live.count(i) > 0) kept.push_back(i);
+      else if (Sym s = name_of(i)) diag_.remark("@{}: not used", b_.text(s));
+    }
+    if (kept.size() < m_.items.size()) m_.set(std::move(kept));
+  }
+  template <class F> static void attributes(Stmts l, const F &f) {
+    each_stmt(l, [&](const Stmt *s) {
+      if (auto x = as<For>(s)) f(x->notes.attrs);
+      if (auto x = as<Block>(s)) f(x->notes.attrs);
+    });
+  }
+
+  Build &b_;
+  Module &m_;
+  Diag &diag_;
+  Rules rules_;
+  Constants constants_;
+  ScalarRules scalars_;
+  GraphRules graphs_;
+  KernelRules kernels_;
+  std::map<std::pair<std::string, DType>, const Expr *> folded_;
+  size_t dropped_ = 0;
+};
+
+void run(Build &b, Module &m, const Options &, Diag &diag) { Simplify(b, m, diag).run(); }
+
+}  // namespace
+
+extern const Pass pass_simplify;
+const Pass pass_simplify = {"simplify", "Simplify: rules, folding, equal and dead code", {}, run};
+
+}  // namespace mlc
