@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "ir/words.h"
 #include "num/literal.h"
 
 namespace mlc {
@@ -28,7 +29,9 @@ bool same_type(const Type &a, const Type &b) {
 
 }  // namespace
 
-Build::Build() : types_(1 << 8), index_(scalar(DType::Index)) {}
+Build::Build() : types_(1 << 8), index_(scalar(DType::Index)) {
+  for (std::string_view word : reserved_words()) reserved_ = names.intern(word).id;
+}
 
 const Int *Build::integer(int64_t v, uint32_t at, bool wide) { return arena.make(Int{{{Kind::Int, at}}, v, wide}); }
 const Float *Build::number(double v, uint32_t at, uint64_t nan_bits) {

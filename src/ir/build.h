@@ -19,6 +19,7 @@ class Build {
   // Names.
   Sym sym(std::string_view s) { return names.intern(s); }
   std::string_view text(Sym s) const { return names.text(s); }
+  bool is_reserved(Sym s) const { return s.id <= reserved_; }  // the reserved words are the first names of all
 
   // Expressions.
   const Int *integer(int64_t v, uint32_t at = kNowhere, bool wide = false);
@@ -67,6 +68,7 @@ class Build {
   }
 
  private:
+  uint32_t reserved_ = 0;
   struct Slot { uint64_t hash; const Type *type; };  // type is null where the slot is free
   std::vector<Slot> types_;                          // open addressing, a power of two, at most half full
   size_t type_count_ = 0;

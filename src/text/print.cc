@@ -12,15 +12,6 @@ namespace mlc {
 
 namespace {
 
-// Reserved words, as in grammar/mlc.re.
-constexpr std::string_view kWords[] = {
-    "mlc",    "file",    "device", "const", "graph",  "group",  "kernel",   "scalar",    "reducer", "extern", "intrinsic",
-    "target", "schedule", "desc",  "impl",  "code",   "memory", "thread",   "use",       "dataflow", "alloc", "view",
-    "call",   "assume",  "compute", "block", "spatial", "reduce", "scan",   "guard",     "reads",   "writes", "init",
-    "for",    "in",      "if",     "else",  "while",  "loop",   "carry",    "yield",     "stack",   "parallel", "vectorize",
-    "unroll", "bind",    "attr",   "from",  "at",     "on",     "inout",    "scratch",   "atomic",  "none",   "true",
-    "false",  "inf",     "nan"};
-
 bool word_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -363,9 +354,7 @@ class Printer {
     uint8_t once = 0;
     uint8_t &known = s.id < spelt_.size() ? spelt_[s.id] : once;
     if (!known) {
-      bool reserved = false;
-      for (std::string_view w : kWords) reserved = reserved || w == text;
-      known = bare_name(text) && !reserved ? 1 : 2;
+      known = bare_name(text) && !b_.is_reserved(s) ? 1 : 2;
     }
     return known == 2;
   }
