@@ -170,7 +170,6 @@ Machine::Operator Machine::make_operator(const OperatorUse &use, std::vector<siz
 std::vector<Value> Machine::call_operator(OperatorUse use) {
   std::string_view op = b.text(use.name);
   std::string what(op);
-  for (size_t i = 0; i < use.from.size(); i++) what += (i ? ", " : " from ") + quote(b.text(use.from[i]));
   if (!find_op(op)) throw Fault{use.at, fmt::format("no operator {}", op)};
   std::string key(op);
   for (const Attr &a : use.attrs) key += fmt::format(" {}={}", b.text(a.key), print(b, a.value));
@@ -199,7 +198,7 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
       Operator made = make_operator(use, &family.asked);
       found = &(family.known[values_key()] = std::move(made));
     } catch (const OpError &e) {
-      throw Fault{use.at, fmt::format("{}: {}", what, e.what())};
+      throw Fault{use.at, fmt::format("{}{}: {}", op, origin(use.from), e.what())};
     }
   }
   auto args_of = [&](const OpKernel &k, std::vector<Value> args) {
@@ -214,11 +213,11 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
                                         dtype_name(use.into[i].type), fmt::join(use.into[i].ref.dims, ", "))};
     }
   try {
-    if (!found->count) return call(*found->kernel.kernel, args_of(found->kernel, {}), std::move(use.into), use.at, what);
-    Value size = call(*found->count->kernel, args_of(*found->count, {}), {}, use.at, what)[0];
+    if (!found->count) return call(*found->kernel.kernel, args_of(found->kernel, {}), std::move(use.into), use.at, what, use.from);
+    Value size = call(*found->count->kernel, args_of(*found->count, {}), {}, use.at, what, use.from)[0];
     size = Value::of_index(size.element().as_int());
     std::vector<Value> index(found->kernel.indices.size(), size);
-    auto results = call(*found->kernel.kernel, args_of(found->kernel, index), std::move(use.into), use.at, what);
+    auto results = call(*found->kernel.kernel, args_of(found->kernel, index), std::move(use.into), use.at, what, use.from);
     results.insert(results.begin(), size);
     return results;
   } catch (Fault &e) {

@@ -27,10 +27,9 @@ Acts Compiler::body(Stmts s) {
   return nodes_.arena.copy(out);
 }
 
-std::string_view Compiler::origin(Syms own) const {
-  Syms from = own.empty() ? from_ : own;
+std::string_view Compiler::origin() const {
   std::string s;
-  for (Sym f : from) s += (s.empty() ? " from " : ", ") + quote(b_.text(f));
+  for (Sym f : from_) s += (s.empty() ? " from " : ", ") + quote(b_.text(f));
   return nodes_.arena.text(s);
 }
 
@@ -307,7 +306,8 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
     }
     case Kind::Assume: {
       auto &x = to<Assume>(s);
-      std::string message = fmt::format("assume {} does not hold{}", print(b_, x.cond), origin({}));
+      std::string_view nodes = origin();
+      std::string message = fmt::format("assume {} does not hold{}{}", print(b_, x.cond), nodes.empty() ? "" : ",", nodes);
       return out.push_back(act(run_assume, keep(AssumeAct{expr(x.cond, DType::Bool), message}), s->at));
     }
     case Kind::For: {

@@ -89,7 +89,7 @@ class Compiler {
   Operand region(const Load *l);
   const Act *act(ActFn run, const void *what, uint32_t at);
   const Act *nest(const std::vector<LoopInfo *> &loops, const Act *inner);
-  std::string_view origin(Syms own) const;  // `from "/a", "/b"`, for messages
+  std::string_view origin() const;  // `from "/a", "/b"`, for messages
   template <class T> const T *keep(T v) {
     auto p = std::make_shared<T>(std::move(v));
     kept_->push_back(p);

@@ -345,6 +345,8 @@ const Access *Compiler::access(const Load *l) {
   x.buffer = buffer_of(l);
   x.at = l->at;
   size_t rank = unit_->buffers[size_t(x.buffer)].dims.size();
+  if (DType t = unit_->buffers[size_t(x.buffer)].elem; !store_act(t))
+    throw Fault{l->at, fmt::format("{} is no type to compute with", dtype_name(t))};
   if (l->index.size() != rank)
     throw Fault{l->at, fmt::format("{} has {} dimensions, found {} indices", b_.text(l->buffer), rank, l->index.size())};
   CellPlan plan;

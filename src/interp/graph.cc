@@ -260,13 +260,19 @@ class Graph {
       const Func *f = m_.m.func(c->callee);
       if (!f) throw Fault{s.at, fmt::format("no function @{}", text(c->callee))};
       if (f->func != FuncKind::Scalar && f->func != FuncKind::Reducer)
-        return define(s.defs, m_.call(*f, arguments(c, *f), {}, s.at), s.at);
+        return define(s.defs, m_.call(*f, arguments(c, *f), {}, s.at, "", s.from), s.at);
     }
     if (!is_operator(b_, c)) {
       if (s.defs.size() != 1) throw Fault{s.at, fmt::format("expected an operator or a call: {}", print(b_, s.value))};
       const Type *t = s.defs[0].type;
       bool plain = s.value->kind == Kind::Name || s.value->kind == Kind::Global || s.value->kind == Kind::Load;
-      if (t->tensor && plain) return define(s.defs, {value(s.value)}, s.at);
+      if (t->tensor && plain) {  // a copy: a buffer may change later, a value may not
+        Value v = value(s.value);
+        if (v.is_scalar()) return define(s.defs, {v}, s.at);
+        Ref own = m_.make(v.type, v.ref.dims);
+        copy(own, v.ref);
+        return define(s.defs, {Value::of(own)}, s.at);
+      }
       return define(s.defs, {scalar(s.value, t->elem)}, s.at);
     }
     std::string_view name = text(c->callee);
@@ -315,7 +321,7 @@ class Graph {
     if (c->global) {
       const Func *f = m_.m.func(c->callee);
       if (!f) throw Fault{s.at, fmt::format("no function @{}", text(c->callee))};
-      m_.call(*f, arguments(c, *f), into, s.at);
+      m_.call(*f, arguments(c, *f), into, s.at, "", s.from);
       return;
     }
     std::string_view name = text(c->callee);
@@ -421,9 +427,8 @@ class Graph {
       case Kind::Assume: {
         auto &x = to<Assume>(s);
         if (condition(x.cond)) return;
-        std::string from;
-        for (Sym f : f_.notes.from) from += (from.empty() ? " from " : ", ") + quote(text(f));
-        throw Fault{s->at, fmt::format("assume {} does not hold{}", print(b_, x.cond), from)};
+        std::string nodes = m_.origin(f_.notes.from);
+        throw Fault{s->at, fmt::format("assume {} does not hold{}{}", print(b_, x.cond), nodes.empty() ? "" : ",", nodes)};
       }
       case Kind::Dataflow: {
         auto &x = to<Dataflow>(s);

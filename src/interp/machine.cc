@@ -59,7 +59,14 @@ std::string shape(const Ref &r) { return fmt::format("{}[{}]", dtype_name(r.elem
 
 }  // namespace
 
-std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at, std::string what) {
+std::string Machine::origin(Syms from) const {
+  std::string s;
+  for (Sym f : from) s += (s.empty() ? " from " : ", ") + quote(b.text(f));
+  return s;
+}
+
+std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at, std::string what,
+                                 Syms from) {
   if (what.empty()) what = fmt::format("{} @{}", kind_name(f.func), name(f.name));
   struct Depth {
     int &d;
@@ -179,7 +186,11 @@ std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::ve
         throw Fault{f.results[i].at, fmt::format("{}[{}] is never written", name(f.results[i].name), fmt::join(index, ", "))};
     return into;
   } catch (Fault &e) {
-    if (!e.named) e.message += fmt::format(", in {}", what), e.named = true;
+    if (!e.named) {
+      std::string nodes = origin(from);
+      bool said = e.message.find(nodes) != std::string::npos;
+      e.message += fmt::format(", in {}{}", what, said ? "" : nodes), e.named = true;
+    }
     if (e.at == kNowhere) e.at = at;
     throw;
   }

@@ -50,8 +50,10 @@ class Machine {
 
   // Calls a function. args: one for each parameter, or for each that is not `scratch`. into: the buffers that the results
   // are written to, or empty: then they are made. Returns the results. Throws Fault, whose message ends with `in WHAT`
-  // (empty: kind and name of f).
-  std::vector<Value> call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at, std::string what = "");
+  // (empty: kind and name of f) and the nodes of the model that it is `from`.
+  std::vector<Value> call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at, std::string what = "",
+                          Syms from = {});
+  std::string origin(Syms from) const;  // ` from "/a", "/b"`, or nothing
   std::vector<Value> call_operator(OperatorUse use);
   // `call NAME(..)` of an effect: fill, print, wait .. False if there is no such builtin.
   bool call_effect(std::string_view name, const std::vector<OperatorArg> &args, const std::vector<Value> &into, uint32_t at);

@@ -97,7 +97,8 @@ Array sample(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random,
 }
 
 std::string array_text(const std::string &name, const Array &a, int64_t most) {
-  std::string s = fmt::format("{}: {}[{}] = ", name, dtype_name(a.type), fmt::join(a.dims, ", "));
+  std::string s = a.type == DType::Index && !a.rank() ? fmt::format("{}: index = ", name)
+                                                      : fmt::format("{}: {}[{}] = ", name, dtype_name(a.type), fmt::join(a.dims, ", "));
   int64_t n = a.size(), next = 0;
   if (n > most) {
     for (; next < std::min<int64_t>(n, 8); next++) s += (next ? ", " : "[") + element_text(a.type, a.get(next));

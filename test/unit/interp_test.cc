@@ -284,7 +284,7 @@ kernel @domain(x: f32[4]) -> (y: f32[4]) {
   EXPECT_EQ(p.run("gather", {f32({2}, {5, 6}), i64({3}, {1, 0, 1})}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{6, 5, 6}));
   EXPECT_EQ(p.run("gather", {f32({2}, {5, 6}), i64({3}, {1, 2, 1})}),
-            "assume r >= 0 && r < n does not hold from \"/Gather\", in kernel @gather");
+            "assume r >= 0 && r < n does not hold, from \"/Gather\", in kernel @gather");
   EXPECT_EQ(p.run("domain", {f32({4}, {1, 2, 3, 4})}), "axis v of block b is 4, outside its domain 0 .. 3, in kernel @domain");
   EXPECT_EQ(p.run("domain", {f32({3}, {1, 2, 3})}), "x of kernel @domain: expected f32[4], found f32[3]");
 }
