@@ -19,8 +19,8 @@ std::string model_name(const std::string &path);
 // The command that makes the same of a module on standard input, as the project's files tell it.
 std::string codegen_command(const CodegenOptions &options);
 
-// Runs the passes that are still due, emits, and writes the folder; or `text` gets the source. Nothing is written unless
-// all is well. False: diag says why.
+// Runs the passes that are still due, emits, and writes the folder; or `text` gets the source. Nothing is written
+// unless all is well. False: diag says why.
 bool codegen(Build &b, Module &m, const CodegenOptions &options, std::string &text, Diag &diag);
 
 }  // namespace mlc

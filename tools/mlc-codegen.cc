@@ -33,8 +33,9 @@ int run(const Options &options) {
   o.cpp.name = options.get("name", model_name(path));
   if (identifier(o.cpp.name) != o.cpp.name)
     return usage(fmt::format("--name {}: expected an identifier such as {}", o.cpp.name, identifier(o.cpp.name)));
-  auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](auto &f) { return options.get("weights") == f.first; });
-  if (form == std::end(kForms)) return usage(fmt::format("--weights {}: expected file, text or object", options.get("weights")));
+  std::string wanted = options.get("weights");
+  auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](auto &f) { return wanted == f.first; });
+  if (form == std::end(kForms)) return usage(fmt::format("--weights {}: expected file, text or object", wanted));
   o.folder = options.get("output");
   if (options.has("main") && o.folder.empty()) return usage("--main needs -o DIR");
   if (form->second == WeightForm::Object && o.folder.empty()) return usage("--weights object needs -o DIR");

@@ -130,9 +130,13 @@ void BodyPrinter::stmts(Stmts body) {
     if (Sym d = defined_by(s); d && scope.find(d)) {
       Stmts rest = renamed(d, body.subspan(i + 1));
       std::vector<const Stmt *> copy(body.begin(), body.begin() + i + 1);
-      Def as_defined;
       auto rename = [&](Def &def) { def.name = latest(d); };
-      if (auto *l = as<Let>(s)) copy[i] = edited(b_, *l, [&](Let &n) { (as_defined = n.defs[0]).name = latest(d); n.defs = b_.one(as_defined); });
+      if (auto *l = as<Let>(s))
+        copy[i] = edited(b_, *l, [&](Let &n) {
+          Def def = n.defs[0];
+          rename(def);
+          n.defs = b_.one(def);
+        });
       if (auto *a = as<Alloc>(s)) copy[i] = edited(b_, *a, [&](Alloc &n) { rename(n.def); });
       if (auto *v = as<View>(s)) copy[i] = edited(b_, *v, [&](View &n) { rename(n.def); });
       copy.insert(copy.end(), rest.begin(), rest.end());

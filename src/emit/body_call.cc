@@ -154,7 +154,8 @@ void BodyPrinter::call(const CallStmt &c) {
 // call Copy(x) -> y: the same element type, element by element.
 void BodyPrinter::copy(const CallStmt &c) {
   Argument from = argument_type(c.call->args[0]), to = argument_type(c.dests[0]);
-  if (!from.type->tensor || !to.type->tensor || from.type->elem != to.type->elem || from.type->rank() != to.type->rank())
+  bool alike = from.type->tensor && to.type->tensor && from.type->elem == to.type->elem;
+  if (!alike || from.type->rank() != to.type->rank())
     return fail(c.at, fmt::format("`{}` cannot be emitted: source and destination differ in type", print(b_, c.call)));
   std::vector<Iter> iters;
   std::vector<const Expr *> turn;

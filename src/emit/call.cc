@@ -101,15 +101,16 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
     return index(of2("min", k, of2("max", k, args[0], args[1]), args[2]));
   }
   if (is_float(t)) {
-    if (name == "isnan") return {fmt::format("{}({})", helpers_.need("isnan", computed), args[0].s), kPrimary, DType::Bool,
-                                 false, ""};
-    if (name == "isinf") return {fmt::format("{}({})", helpers_.need("isinf", computed), args[0].s), kPrimary, DType::Bool,
-                                 false, ""};
+    if (name == "isnan" || name == "isinf") {
+      Text r = of(name, computed, args[0]);
+      r.type = DType::Bool;
+      return r;
+    }
     if (name == "abs")
       return {fmt::format("__builtin_fabs{}({})", t == DType::F64 ? "" : "f", args[0].s), kPrimary, t, false, ""};
     if (name == "max" || name == "min") {  // exact: no rounding
-      bool simple = is_number(c.args[1]);
-      Text r = of2(name == "max" ? (simple ? "at_least" : "max") : (simple ? "at_most" : "min"), computed, args[0], args[1]);
+      std::string_view family = !is_number(c.args[1]) ? name : name == "max" ? "at_least" : "at_most";
+      Text r = of2(family, computed, args[0], args[1]);
       r.type = t;
       return r;
     }
@@ -126,11 +127,11 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
     if (is_packed(t)) return helper("narrow", t, {s});
     return index({fmt::format("({})({})", c_value(t), s), kUnary, t, false, ""});
   }
-  if (!is_packed(t)) return index(args.size() == 2 ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]));
+  bool two = args.size() == 2;
+  if (!is_packed(t)) return index(two ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]));
   bool own = name == "shl" || name == "shr";  // by the type's own width
   DType k = own ? t : is_signed(t) ? DType::I8 : DType::U8;
-  Text r = args.size() == 2 ? of2(name, k, args[0], args[1]) : of(name, k, args[0]);
-  return helper("narrow", t, {r.s});
+  return helper("narrow", t, {(two ? of2(name, k, args[0], args[1]) : of(name, k, args[0])).s});
 }
 
 Text ExprPrinter::cast(const Expr *e, DType to, bool saturate) {
@@ -150,7 +151,9 @@ Text ExprPrinter::cast(const Expr *e, DType to, bool saturate) {
 
 Text ExprPrinter::cast(const Text &v, DType to, bool saturate) {
   DType from = v.type;
-  auto c_cast = [&](DType t) -> Text { return {fmt::format("({}){}", c_value(t), wrap(v, kUnary)), kUnary, t, v.wild, ""}; };
+  auto c_cast = [&](DType t) {
+    return Text{fmt::format("({}){}", c_value(t), wrap(v, kUnary)), kUnary, t, v.wild, ""};
+  };
   auto small = [&](std::string_view family, const Text &x) {
     return helper(saturate ? std::string(family) + "_saturated" : std::string(family), to, {x.s});
   };
@@ -182,7 +185,7 @@ Text ExprPrinter::cast(const Text &v, DType to, bool saturate) {
   bool same = c_value(from) == c_value(to);  // index and i64
   if (same) r = v;
   r.type = to;
-  // What comes from data is an index without known bounds; one byte of it is none to speak of.
+  // 32 bits are too few for a sum or product with sizes to leave 64.
   r.wild = to == DType::Index && (v.wild || (from != DType::Index && info(from).bits > 32));
   return r;
 }

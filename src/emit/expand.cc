@@ -450,7 +450,8 @@ class Expander {
 
   const Expr *where(const Call &c, DType t, Out &out) {
     const Expr *cond = lower(c.args[0], DType::Bool, out);
-    if (!reduces(c.args[1]) && !reduces(c.args[2])) return b_.call(c.callee, b_.list({cond, c.args[1], c.args[2]}), c.at);
+    bool plain = !reduces(c.args[1]) && !reduces(c.args[2]);
+    if (plain) return b_.call(c.callee, b_.list({cond, c.args[1], c.args[2]}), c.at);
     const Load *r = accumulator("chosen", t, out);
     Out yes, no;
     yes.push_back(store(r, lower(c.args[1], t, yes)));

@@ -14,11 +14,11 @@
 //       init y[j] = 0.0                                          }
 //       y[j] = y[j] + x[j // 2, q]
 //
-// A reduction inside an expression folds from its identity, in the order of its iterators; under a `where` it stands in an
-// `if`, so that nothing more is loaded than the program would. An initialiser moves in front of the loops that its block
-// alone stands in and that only reduce axes use; elsewhere it is an `if`. What is left: For If While Let Store Alloc View
-// CallStmt Assume, and expressions without reductions. The first statement made of a compute or block carries its text as
-// a comment.
+// A reduction inside an expression folds from its identity, in the order of its iterators; under a `where` it stands
+// in an `if`, so that nothing more is loaded than the program would. An initialiser moves in front of the loops that
+// its block alone stands in and that only reduce axes use; elsewhere it is an `if`. What is left: For If While Let
+// Store Alloc View CallStmt Assume, and expressions without reductions. The first statement made of a compute or
+// block carries its text as a comment.
 #pragma once
 #include "base/diag.h"
 #include "ir/module.h"

@@ -270,7 +270,8 @@ Text ExprPrinter::arithmetic(Op op, DType t, const Text &a, const Text &b, const
   if (is_index(t)) return index_arithmetic(op, a, b, e);
   int64_t divisor = 0;
   bool divides = op == Op::Div || op == Op::FloorDiv || op == Op::Mod;
-  bool safe = divides ? int_value(e.b, &divisor) && divisor > 0 && (op == Op::Div || !is_signed(t)) : is_plain_unsigned(t);
+  bool safe = is_plain_unsigned(t);
+  if (divides) safe = int_value(e.b, &divisor) && divisor > 0 && (op == Op::Div || !is_signed(t));
   if (safe && (is_plain_unsigned(t) || t == DType::I32 || t == DType::I64))
     return {joined(a, infix(op), b), infix(op).prec, t, false, ""};
   if (!is_packed(t)) return helper(family_of(op), t, {a.s, b.s});

@@ -9,8 +9,8 @@ namespace {
 
 // Words in a text: $N the function, $T the type of values, $U one of unsigned integers for arithmetic, $S storage, $B
 // bits, $L the letter of float builtins, $P of their instructions, $I an integer type for truncation, $E 2^(bits of the
-// mantissa), $H 2^(bits - sign), $MAX, $MIN; of a cast $F, the type cast from; of small floats $M the bits of the mantissa,
-// $BIAS, $SIGN, and codes (see small_encode). $(family) is a helper of the same type, $(family:) one of no type.
+// mantissa), $H 2^(bits - sign), $MAX, $MIN; of a cast $F, the type cast from; of small floats $FORMAT (mantissa, bias,
+// sign) and codes (see small_encode). $(family) is a helper of the same type, $(family:) one of no type.
 struct Family {
   std::string_view name;
   char kind;  // i signed, u unsigned, b both, f f32 and f64, A smaller floats, and some of these: see fits()
@@ -21,7 +21,9 @@ constexpr Family kFamilies[] = {
     {"sub", 'b', "$T $N($T a, $T b) { return ($T)(($U)a - ($U)b); }"},
     {"mul", 'b', "$T $N($T a, $T b) { return ($T)(($U)a * ($U)b); }"},
     {"neg", 'b', "$T $N($T a) { return ($T)(0 - ($U)a); }"},
-    {"div", 'i', "$T $N($T a, $T b) { return ($T)(b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : a / b); }  // towards zero"},
+    {"div", 'i', R"($T $N($T a, $T b) {  // towards zero
+  return ($T)(b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : a / b);
+})"},
     {"div", 'u', "$T $N($T a, $T b) { return ($T)(b == 0 ? 0 : a / b); }"},
     {"floordiv", 'i', R"($T $N($T a, $T b) {
   const $T q = $(div)(a, b);
@@ -40,11 +42,17 @@ constexpr Family kFamilies[] = {
     {"min", 'b', "$T $N($T a, $T b) { return b < a ? b : a; }"},
     {"abs", 'i', "$T $N($T a) { return a < 0 ? ($T)(0 - ($U)a) : a; }"},
     {"abs", 'u', "$T $N($T a) { return a; }"},
-    {"ipow", 'b', R"($T $N($T x, $T n) {
-  if (($T)-1 < ($T)0 && n < ($T)1 && n != ($T)0) return ($T)(x == 1 ? 1 : x == ($T)-1 ? (n % 2 != 0 ? ($T)-1 : 1) : 0);
+    {"ipow", 'i', R"($T $N($T x, $T n) {  // 1 / x^-n, truncated, where n is negative
+  if (n < 0) return ($T)(x == 1 ? 1 : x == -1 ? (n % 2 != 0 ? -1 : 1) : 0);
   uint64_t r = 1, p = (uint64_t)x;
-  for (uint64_t k = (uint64_t)n; k != 0; k >>= 1, p *= p)
-    if (k & 1) r *= p;
+  for ($T k = n; k != 0; k = ($T)(k / 2), p *= p)
+    if (k % 2 != 0) r *= p;
+  return ($T)r;
+})"},
+    {"ipow", 'u', R"($T $N($T x, $T n) {
+  uint64_t r = 1, p = x;
+  for ($T k = n; k != 0; k = ($T)(k / 2), p *= p)
+    if (k % 2 != 0) r *= p;
   return ($T)r;
 })"},
     {"shl", 'b', "$T $N($T a, $T n) { return (uint64_t)n >= $B ? ($T)0 : ($T)(($U)a << n); }"},
@@ -140,11 +148,11 @@ constexpr Family kFamilies[] = {
   __builtin_memcpy(&b, &x, 4);
   return (uint16_t)(x != x ? 0x7fc0 : (b + 0x7fff + (b >> 16 & 1)) >> 16);
 })"},
-    {"decode", 's', "float $N(uint8_t code) { return $(small_decode:)(code, $M, $BIAS, $SIGN, $LAST, $INF); }"},
-    {"encode", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
-    {"encode_saturated", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
-    {"encode64", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
-    {"encode64_saturated", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
+    {"decode", 's', "float $N(uint8_t code) { return $(small_decode:)(code, $FORMAT, $LAST, $INF); }"},
+    {"encode", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $FORMAT, $LAST, $OVER, $NAN); }"},
+    {"encode_saturated", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $FORMAT, $LAST, $LAST, $NAN); }"},
+    {"encode64", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $FORMAT, $LAST, $OVER, $NAN); }"},
+    {"encode64_saturated", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $FORMAT, $LAST, $LAST, $NAN); }"},
     {"decode", 'e', R"(float $N(uint8_t code) {  // 2^(code - 127)
   const uint32_t b = code == 255 ? 0x7fc00000 : code != 0 ? (uint32_t)code << 23 : 0x00400000;
   float x;
@@ -164,9 +172,10 @@ constexpr Family kFamilies[] = {
   const int at = (int)(i % 2 * 4);
   p[i / 2] = (uint8_t)((p[i / 2] & ~(15 << at)) | $(encode)(v) << at);
 })"},
-    // The code of the value nearest to x, and back. last: of the largest finite one; over: of what is beyond it. Codes of
-    // one sign are in the order of their values, so rounding may carry from the mantissa into the exponent.
-    {"small_encode", '-', R"(uint32_t $N(double x, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t over, uint32_t nan) {
+    // The code of the value nearest to x, and back. last: of the largest finite one; over: of what is beyond it. Codes
+    // of one sign are in the order of their values, so rounding may carry from the mantissa into the exponent.
+    {"small_encode", '-', R"(uint32_t $N(double x, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t over,
+                                uint32_t nan) {
   uint64_t b, half;
   __builtin_memcpy(&b, &x, 8);
   uint64_t m = b & 0xfffffffffffff;
@@ -186,9 +195,12 @@ constexpr Family kFamilies[] = {
   if (nan == sign && (code == 0 || code == nan)) return code;  // a type without -0
   return b >> 63 ? sign | code : code;
 })"},
-    {"small_decode", '-', R"(float $N(uint32_t code, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t inf) {
+    {"small_decode", '-', R"(float $N(uint32_t code, int mantissa, int bias, uint32_t sign, uint32_t last,
+                             uint32_t inf) {
   const uint32_t m = code & (sign - 1), e = m >> mantissa, one = (uint32_t)1 << mantissa;
-  if (m > last || (inf == sign && code == sign)) return m != inf ? __builtin_nanf("") : code & sign ? -__builtin_inff() : __builtin_inff();
+  const float infinity = __builtin_inff();
+  if (m > last || (inf == sign && code == sign))
+    return m != inf ? __builtin_nanf("") : code & sign ? -infinity : infinity;
   const uint32_t b = (uint32_t)((int)(e != 0 ? e : 1) - bias - mantissa + 127) << 23;
   float x;
   __builtin_memcpy(&x, &b, 4);
@@ -203,11 +215,6 @@ constexpr Family kFamilies[] = {
   if (x == 0 || e < -127) return (uint8_t)(over == 254 ? 0 : 255);
   const int code = e + 127 + (int)(b >> 51 & 1);
   return (uint8_t)(e > 127 || code > 254 ? over : code);
-})"},
-    {"sticky", 'b', R"(double $N($T x) {  // 53 bits, the last one set if more follow: rounding once again is then right
-  const uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-  const double d = (double)(a >> 53 == 0 ? a : (a & ~(uint64_t)2047) | (uint64_t)((a & 2047) != 0) << 11);
-  return x < 0 ? -d : d;
 })"},
     {"size_add", '-', R"(int64_t $N(int64_t a, int64_t b, bool *ok) {
   if (__builtin_add_overflow(a, b, &a)) *ok = false;
@@ -225,117 +232,13 @@ constexpr Family kFamilies[] = {
   if (dim < 0 || __builtin_mul_overflow(a, dim == 0 ? 1 : dim, &a) || a > (int64_t)1 << 62) *ok = false;
   return a;
 })"},
-    {"decode", 'h', R"(float $N(uint16_t h) {
-  const uint32_t m = h & 0x7fff;
-  uint32_t b = (m << 13) + (m < 0x7c00 ? 0x38000000 : 0x70000000);
-  float x = (float)m * 5.9604645e-08f;  // below 2^-14
-  if (m < 0x400) __builtin_memcpy(&b, &x, 4);
-  b |= (uint32_t)(h & 0x8000) << 16;
-  __builtin_memcpy(&x, &b, 4);
-  return x;
+    // A double of x's first 53 bits, the last one set if more follow: rounding it once again is then right.
+    {"sticky", 'u', "double $N($T x) { return $(sticky_unsigned:)(x); }"},
+    {"sticky", 'i', R"(double $N($T x) {
+  return x < 0 ? -$(sticky_unsigned:)(0 - (uint64_t)x) : $(sticky_unsigned:)((uint64_t)x);
 })"},
-    {"encode", 'h', R"(uint16_t $N(float x) {
-  uint32_t b;
-  __builtin_memcpy(&b, &x, 4);
-  const uint32_t sign = b >> 16 & 0x8000;
-  b &= 0x7fffffff;
-  if (b >= 0x47800000) {
-    b = b > 0x7f800000 ? 0x7e00 : 0x7c00;
-  } else if (b < 0x38800000) {  // in units of 2^-24, those of the last place of 0.5
-    x = __builtin_fabsf(x) + 0.5f;
-    __builtin_memcpy(&b, &x, 4);
-    b -= 0x3f000000;
-  } else {
-    b = (b - 0x38000000 + 0xfff + (b >> 13 & 1)) >> 13;
-  }
-  return (uint16_t)(sign | b);
-})"},
-    {"decode", 't', R"(float $N(uint16_t h) {
-  const uint32_t b = (uint32_t)h << 16;
-  float x;
-  __builtin_memcpy(&x, &b, 4);
-  return x;
-})"},
-    {"encode", 't', R"(uint16_t $N(float x) {
-  uint32_t b;
-  __builtin_memcpy(&b, &x, 4);
-  return (uint16_t)(x != x ? 0x7fc0 : (b + 0x7fff + (b >> 16 & 1)) >> 16);
-})"},
-    {"decode", 's', "float $N(uint8_t code) { return $(small_decode:)(code, $M, $BIAS, $SIGN, $LAST, $INF); }"},
-    {"encode", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
-    {"encode_saturated", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
-    {"encode64", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $OVER, $NAN); }"},
-    {"encode64_saturated", 'S', "$S $N(double x) { return ($S)$(small_encode:)(x, $M, $BIAS, $SIGN, $LAST, $LAST, $NAN); }"},
-    {"decode", 'e', R"(float $N(uint8_t code) {  // 2^(code - 127)
-  const uint32_t b = code == 255 ? 0x7fc00000 : code != 0 ? (uint32_t)code << 23 : 0x00400000;
-  float x;
-  __builtin_memcpy(&x, &b, 4);
-  return x;
-})"},
-    {"encode", 'e', "uint8_t $N(float x) { return $(e8m0:)(x, 255); }"},
-    {"encode_saturated", 'e', "uint8_t $N(float x) { return $(e8m0:)(x, 254); }"},
-    {"encode64", 'e', "uint8_t $N(double x) { return $(e8m0:)(x, 255); }"},
-    {"encode64_saturated", 'e', "uint8_t $N(double x) { return $(e8m0:)(x, 254); }"},
-    {"round", 'A', "float $N(float x) { return $(decode)($(encode)(x)); }"},
-    {"round_saturated", 'A', "float $N(float x) { return $(decode)($(encode_saturated)(x)); }"},
-    {"round64", 'A', "float $N(double x) { return $(decode)($(encode64)(x)); }"},
-    {"round64_saturated", 'A', "float $N(double x) { return $(decode)($(encode64_saturated)(x)); }"},
-    {"load", '4', "float $N(const uint8_t *p, int64_t i) { return $(decode)(p[i / 2] >> i % 2 * 4 & 15); }"},
-    {"store", '4', R"(void $N(uint8_t *p, int64_t i, float v) {
-  const int at = (int)(i % 2 * 4);
-  p[i / 2] = (uint8_t)((p[i / 2] & ~(15 << at)) | $(encode)(v) << at);
-})"},
-    // The code of the value nearest to x, and back. last: of the largest finite one; over: of what is beyond it. Codes of
-    // one sign are in the order of their values, so rounding may carry from the mantissa into the exponent.
-    {"small_encode", '-', R"(uint32_t $N(double x, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t over, uint32_t nan) {
-  uint64_t b, half;
-  __builtin_memcpy(&b, &x, 8);
-  uint64_t m = b & 0xfffffffffffff;
-  int e = (int)(b >> 52 & 0x7ff);
-  uint32_t code = over;
-  if (e == 0x7ff && m != 0) return nan;
-  if (e != 0x7ff) {
-    if (e != 0) m |= (uint64_t)1 << 52;
-    const int least = 1 - bias, place = e - 1023 > least ? e - 1023 : least;
-    int drop = place - mantissa - ((e != 0 ? e : 1) - 1075);
-    if (drop > 54) drop = 54;
-    half = (uint64_t)1 << (drop - 1);
-    m = (m + half - 1 + (m >> drop & 1)) >> drop;
-    code = ((uint32_t)(place - least) << mantissa) + (uint32_t)m;
-    if (code > last) code = over;
-  }
-  if (nan == sign && (code == 0 || code == nan)) return code;  // a type without -0
-  return b >> 63 ? sign | code : code;
-})"},
-    {"small_decode", '-', R"(float $N(uint32_t code, int mantissa, int bias, uint32_t sign, uint32_t last, uint32_t inf) {
-  const uint32_t m = code & (sign - 1), e = m >> mantissa, one = (uint32_t)1 << mantissa;
-  if (m > last || (inf == sign && code == sign)) return m != inf ? __builtin_nanf("") : code & sign ? -__builtin_inff() : __builtin_inff();
-  const uint32_t b = (uint32_t)((int)(e != 0 ? e : 1) - bias - mantissa + 127) << 23;
-  float x;
-  __builtin_memcpy(&x, &b, 4);
-  x *= (float)(e != 0 ? (m & (one - 1)) | one : m);
-  return code & sign ? -x : x;
-})"},
-    {"e8m0", '-', R"(uint8_t $N(double x, int over) {  // a power of two, a tie goes up; over: of what is out of range
-  uint64_t b;
-  __builtin_memcpy(&b, &x, 8);
-  const int e = (int)(b >> 52 & 0x7ff) - 1023;
-  if (x < 0 || x != x) return 255;
-  if (x == 0 || e < -127) return (uint8_t)(over == 254 ? 0 : 255);
-  const int code = e + 127 + (int)(b >> 51 & 1);
-  return (uint8_t)(e > 127 || code > 254 ? over : code);
-})"},
-    {"sticky", 'b', R"(double $N($T x) {  // 53 bits, the last one set if more follow: rounding once again is then right
-  const uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-  const double d = (double)(a >> 53 == 0 ? a : (a & ~(uint64_t)2047) | (uint64_t)((a & 2047) != 0) << 11);
-  return x < 0 ? -d : d;
-})"},
-    {"size_add", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_add_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},
-    {"size_sub", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_sub_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},
-    {"size_mul", '-', "int64_t $N(int64_t a, int64_t b, bool *ok) { return __builtin_mul_overflow(a, b, &a) ? (*ok = false, 0) : a; }"},
-    {"size_times", '-', R"(int64_t $N(int64_t a, int64_t dim, bool *ok) {  // a zero counts as one: strides must fit too
-  if (dim < 0) *ok = false;
-  return __builtin_mul_overflow(a, dim == 0 ? 1 : dim, &a) || a > (int64_t)1 << 62 ? (*ok = false, 0) : a;
+    {"sticky_unsigned", '-', R"(double $N(uint64_t a) {
+  return (double)(a >> 53 == 0 ? a : (a & ~(uint64_t)2047) | (uint64_t)((a & 2047) != 0) << 11);
 })"},
 };
 
@@ -345,9 +248,12 @@ struct SmallFormat {
   unsigned sign, last, over, nan, inf;
 };
 constexpr SmallFormat kFormats[] = {
-    {DType::F16, 10, 15, 0x8000, 0x7bff, 0x7c00, 0x7e00, 0x7c00}, {DType::BF16, 7, 127, 0x8000, 0x7f7f, 0x7f80, 0x7fc0, 0x7f80},
-    {DType::F8E4M3FN, 3, 7, 0x80, 0x7e, 0x7f, 0x7f, 0},           {DType::F8E4M3FNUZ, 3, 8, 0x80, 0x7f, 0x80, 0x80, 0x80},
-    {DType::F8E5M2, 2, 15, 0x80, 0x7b, 0x7c, 0x7e, 0x7c},         {DType::F8E5M2FNUZ, 2, 16, 0x80, 0x7f, 0x80, 0x80, 0x80},
+    {DType::F16, 10, 15, 0x8000, 0x7bff, 0x7c00, 0x7e00, 0x7c00},
+    {DType::BF16, 7, 127, 0x8000, 0x7f7f, 0x7f80, 0x7fc0, 0x7f80},
+    {DType::F8E4M3FN, 3, 7, 0x80, 0x7e, 0x7f, 0x7f, 0},
+    {DType::F8E4M3FNUZ, 3, 8, 0x80, 0x7f, 0x80, 0x80, 0x80},
+    {DType::F8E5M2, 2, 15, 0x80, 0x7b, 0x7c, 0x7e, 0x7c},
+    {DType::F8E5M2FNUZ, 2, 16, 0x80, 0x7f, 0x80, 0x80, 0x80},
     {DType::F4E2M1, 1, 1, 8, 7, 7, 7, 0},
 };
 
@@ -463,9 +369,7 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
     if (w == "H") return fmt::format("{}.0{}", __uint128_t(1) << (bits - is_signed(t)), f64 ? "" : "f");
     if (w == "MAX") return is_float(t) ? (f64 ? "1.7976931348623157e+308" : "3.4028235e+38f") : integer_text(t, true);
     if (w == "MIN") return integer_text(t, false);
-    if (w == "M") return fmt::format("{}", f->mantissa);
-    if (w == "BIAS") return fmt::format("{}", f->bias);
-    if (w == "SIGN") return fmt::format("{:#x}", f->sign);
+    if (w == "FORMAT") return fmt::format("{}, {}, {:#x}", f->mantissa, f->bias, f->sign);
     if (w == "LAST") return fmt::format("{:#x}", f->last);
     if (w == "OVER") return fmt::format("{:#x}", f->over);
     if (w == "NAN") return fmt::format("{:#x}", f->nan);
@@ -489,8 +393,34 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
       i = end - 1;
     }
   }
-  text_ += out + "\n";
+  made_.push_back({name, out + "\n"});
   return name;
+}
+
+std::string Helpers::text(std::string_view by) const { return used_definitions(made_, by); }
+
+static void collect_identifiers(std::string_view s, std::unordered_set<std::string_view> &out) {
+  auto part = [](char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); };
+  for (size_t i = 0; i < s.size();) {
+    size_t end = i;
+    while (end < s.size() && part(s[end])) end++;
+    if (end > i) out.insert(s.substr(i, end - i));
+    i = end + 1;
+  }
+}
+
+std::string used_definitions(const std::vector<Definition> &all, std::string_view by) {
+  std::unordered_set<std::string_view> names;
+  collect_identifiers(by, names);
+  std::vector<const Definition *> used;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (!names.count(all[i].name)) continue;
+    used.push_back(&all[i]);
+    collect_identifiers(all[i].text, names);
+  }
+  std::string out;
+  for (size_t i = used.size(); i-- > 0;) out += used[i]->text;
+  return out;
 }
 
 }  // namespace mlc

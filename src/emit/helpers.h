@@ -1,16 +1,23 @@
-// The small functions that emitted code calls: integer arithmetic without undefined behaviour, maxima in which NaN wins,
-// casts that saturate, types that C++ lacks. Each is a few lines of C++ and is emitted only if it is used. The rules are
-// those of man/mlc-numerics.7; the interpreter gives the same bits.
+// The small functions that emitted code calls: integer arithmetic without undefined behaviour, maxima in which NaN
+// wins, casts that saturate, types that C++ lacks. Each is a few lines of C++ and is emitted only if it is used. The
+// rules are those of man/mlc-numerics.7; the interpreter gives the same bits.
 #pragma once
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "num/dtype.h"
 
 namespace mlc {
 
-std::string_view c_storage(DType t);  // of an element in memory: bool uint8_t, f16 uint16_t, sub-byte types packed in uint8_t
+std::string_view c_storage(DType t);  // of an element in memory: bool uint8_t, f16 uint16_t, i4 packed in uint8_t
 std::string_view c_value(DType t);    // of a scalar: bool bool, i4 int8_t, floats below f64 float
+
+struct Definition {
+  std::string name, text;
+};
+// The texts of those whose names occur in `by` or in the text of a later one that is taken.
+std::string used_definitions(const std::vector<Definition> &all, std::string_view by);
 
 class Helpers {
  public:
@@ -20,18 +27,20 @@ class Helpers {
   //   integers       add sub mul neg div floordiv mod fmod max min abs ipow shl shr
   //   packed ones    narrow load store shl shr (shifts by their own width)
   //   f32, f64       max min at_least at_most (of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
-  //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a cast),
-  //                  encode64, encode64_saturated (of a double), round, round_saturated, round64 .. (-> the value as a float)
-  //   none           size_add size_sub size_mul (int64_t, flag cleared on overflow), sticky (int64_t -> double, see there)
+  //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a
+  //                  cast), encode64 .. (of a double), round, round64 .. (the value as a float)
+  //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow)
   std::string need(std::string_view family, DType t = DType::Invalid);
   std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
   std::string bits(DType from, DType to);  // P_bits_i32_of_f32
-  const std::string &text() const { return text_; }
+  // The definitions of those that occur in `by`, and of what they need, each after what it calls.
+  std::string text(std::string_view by) const;
   static bool may_be(std::string_view s);  // PREFIX_s could be the name of a helper
 
  private:
   std::string add(const std::string &name, std::string_view body, DType t, DType from);
-  std::string prefix_, text_;
+  std::string prefix_;
+  std::vector<Definition> made_;
   std::unordered_set<std::string> have_;
 };
 

@@ -98,14 +98,16 @@ Array read_npy(const std::string &path, const std::string &descr, size_t size, s
     for (p = end; *p == ',' || *p == ' ';) p++;
   }
   if (dims.size() != rank) die(path + ": expected " + std::to_string(rank) + " dimensions, found " + text(dims));
-  if (field(path, header, "fortran_order", 0, ',') == "True" && dims.size() > 1) die(path + ": its elements are in column-major order");
+  if (field(path, header, "fortran_order", 0, ',') == "True" && dims.size() > 1)
+    die(path + ": its elements are in column-major order");
   if (s.size() - start - length < count * size) die(path + ": the file is too short for its shape");
   Array a{dims, Buffer(count * size)};
   std::memcpy(a.buffer.data(), s.data() + start + length, count * size);
   return a;
 }
 
-void write_npy(const std::string &path, const std::string &descr, const std::vector<int64_t> &dims, const void *data, size_t bytes) {
+void write_npy(const std::string &path, const std::string &descr, const std::vector<int64_t> &dims, const void *data,
+               size_t bytes) {
   std::string shape;
   for (int64_t d : dims) shape += std::to_string(d) + ",";
   std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
@@ -155,7 +157,7 @@ constexpr std::string_view kLast = R"(
 std::string out_path(const std::string &pattern, size_t i, size_t count) {
   size_t at = pattern.find("%d");
   if (at != pattern.npos) return pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
-  if (count > 1) die("-o " + pattern + ": the model has " + std::to_string(count) + " outputs, expected a %d in the name");
+  if (count > 1) die("-o " + pattern + ": expected a %d in the name for " + std::to_string(count) + " outputs");
   return pattern;
 }
 
@@ -324,7 +326,8 @@ class MainPrinter {
         const Port &x = model_.outputs[i];
         if (!x.capacity) continue;
         line("  y{} = Buffer(size_t(room) * {});", i, element_bytes(x));
-        line("  out.{0} = static_cast<{1} *>(y{2}.data()), out.{0}_capacity = room;", x.member, c_storage(x.def.type->elem), i);
+        line("  out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
+        line("  out.{}_capacity = room;", x.member);
       }
       line("  code = {}_run(&context, &in, &out, arena.data());", p_);
       line("  if (code != {} || room > INT64_C(1) << 40) break;", model_.capacity_code);
@@ -335,11 +338,13 @@ class MainPrinter {
     line("for (long i = 0; i < repeat; i++) {{");
     line("  const auto start = std::chrono::steady_clock::now();");
     line("  code = {}_run(&context, &in, &out, arena.data());", p_);
-    line("  times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());");
+    line("  const auto end = std::chrono::steady_clock::now();");
+    line("  times.push_back(std::chrono::duration<double, std::micro>(end - start).count());");
     line("  if (code) die({}_error(code));", p_);
     line("}}");
     line("std::sort(times.begin(), times.end());");
-    line("std::printf(\"{0}: %.3f us, the median of %ld run%s\\n\", times[times.size() / 2], repeat, repeat == 1 ? \"\" : \"s\");", p_);
+    line("const char *plural = repeat == 1 ? \"\" : \"s\";");
+    line("std::printf(\"{}: %.3f us, the median of %ld run%s\\n\", times[times.size() / 2], repeat, plural);", p_);
     line("if (pattern.empty()) return 0;");
     outputs();
     out_ += "}\n";
@@ -360,8 +365,8 @@ class MainPrinter {
 
   void input(size_t i, const Port &x) {
     DType t = x.def.type->elem;
-    line("{}Array x{} = read_npy(files[{}], \"{}\", {}, {});", packed(x) ? "" : "const ", i, i, descr(t), element_bytes(x),
-         x.def.type->rank());
+    line("{0}Array x{1} = read_npy(files[{1}], \"{2}\", {3}, {4});", packed(x) ? "" : "const ", i, descr(t),
+         element_bytes(x), x.def.type->rank());
     if (packed(x)) line("pack(x{}.buffer, {});", i, info(t).bits);
     std::string_view c = c_storage(t);
     if (x.def.type->tensor) line("in.{} = static_cast<{} *>(x{}.buffer.data());", x.member, c, i);
@@ -373,12 +378,11 @@ class MainPrinter {
     for (const Port &x : model_.inputs) n += x.written;
     auto put = [&](const Port &x, const std::string &data, const std::string &dims, const std::string &elements) {
       DType t = x.def.type->elem;
+      std::string bytes = data;
       if (packed(x))
-        line("write_npy(out_path(pattern, {}, {}), \"{}\", {}, unpack({}, size_t({}), {}, {}).data(), size_t({}));", index++, n,
-             descr(t), dims, data, elements, info(t).bits, is_signed(t), elements);
-      else
-        line("write_npy(out_path(pattern, {}, {}), \"{}\", {}, {}, size_t({}) * {});", index++, n, descr(t), dims, data,
-             elements, element_bytes(x));
+        bytes = fmt::format("unpack({}, size_t({}), {}, {}).data()", data, elements, info(t).bits, is_signed(t));
+      line("write_npy(out_path(pattern, {}, {}), \"{}\", {}, {}, size_t({}) * {});", index++, n, descr(t), dims, bytes,
+           elements, element_bytes(x));
     };
     for (const Port &x : model_.outputs) {
       if (!x.def.type->tensor) {

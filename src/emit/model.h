@@ -52,12 +52,12 @@ struct CppModel {
 // The entry must be planned. False: diag says why.
 bool emit_model(Build &b, const Module &m, const CppOptions &options, CppModel &out, Diag &diag);
 
-// NAME_weights.cc: the constants as text. element(w): its bytes, w.bytes of them.
-using ConstantBytes = std::function<bool(const Const &c, std::vector<std::byte> &bytes, std::string &error)>;
+// NAME_weights.cc: the constants as text; bytes(w): w.bytes of them.
 std::string weight_text(const Build &b, const CppModel &model, const CppOptions &options,
                         const std::function<std::span<const std::byte>(const Weight &)> &bytes);
 
-// The other files of a project, as text.
+// The other files of a project, as text. arena_bytes: where no dimension is open.
+std::string header_text(const Build &b, const CppModel &model, const CppOptions &options, int64_t arena_bytes);
 std::string main_text(Build &b, const CppModel &model, const CppOptions &options);
 std::string cmake_text(const CppModel &model, const CppOptions &options, bool with_main);
 std::string make_text(const CppModel &model, const CppOptions &options, bool with_main);

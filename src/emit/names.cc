@@ -15,15 +15,15 @@ constexpr std::string_view kWords[] = {
     "NULL", "alignas", "alignof", "and", "and_eq", "asm", "assert", "atomic_cancel", "atomic_commit",
     "atomic_noexcept", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t",
     "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval",
-    "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
-    "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "i386", "if", "inline", "int", "int16_t",
-    "int32_t", "int64_t", "int8_t", "linux", "long", "main", "max_align_t", "mutable", "namespace", "new", "noexcept",
-    "not", "not_eq", "nullptr", "nullptr_t", "offsetof", "operator", "or", "or_eq", "private", "protected",
-    "ptrdiff_t", "public", "reflexpr", "register", "reinterpret_cast", "requires", "restrict", "return", "short",
-    "signed", "size_t", "sizeof", "static", "static_assert", "static_cast", "std", "struct", "switch",
-    "synchronized", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
-    "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t", "union", "unix", "unsigned", "using",
-    "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq"};
+    "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
+    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "i386", "if", "inline",
+    "int", "int16_t", "int32_t", "int64_t", "int8_t", "linux", "long", "main", "max_align_t", "mutable",
+    "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "nullptr_t", "offsetof", "operator", "or", "or_eq",
+    "private", "protected", "ptrdiff_t", "public", "reflexpr", "register", "reinterpret_cast", "requires",
+    "restrict", "return", "short", "signed", "size_t", "sizeof", "static", "static_assert", "static_cast", "std",
+    "struct", "switch", "synchronized", "template", "this", "thread_local", "throw", "true", "try", "typedef",
+    "typeid", "typename", "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t", "union", "unix",
+    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq"};
 static_assert(std::is_sorted(std::begin(kWords), std::end(kWords)));
 
 bool digit(unsigned char c) { return c >= '0' && c <= '9'; }

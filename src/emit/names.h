@@ -9,12 +9,12 @@
 
 namespace mlc {
 
-// A legal identifier that looks like the name: "a b/c" -> a_b_c, "1" -> v1, "for" -> for_, "" -> v. Different names may give
-// the same one: Namer tells them apart. No two underscores in a row, none in front, no keyword of C or C++.
+// A legal identifier that looks like the name: "a b/c" -> a_b_c, "1" -> v1, "for" -> for_, "" -> v. Different names may
+// give the same one: Namer tells them apart. No two underscores in a row, none in front, no keyword of C or C++.
 std::string identifier(std::string_view name);
 
-// Identifiers of one function or struct, each given out once while it is live: base, base_1, base_2 ... None begins with
-// PREFIX_, which the file's own functions and types do.
+// Identifiers of one function or struct, each given out once while it is live: base, base_1, base_2 ... None begins
+// with PREFIX_, which the file's own functions and types do.
 class Namer {
  public:
   explicit Namer(std::string prefix = "") : prefix_(std::move(prefix)) {}

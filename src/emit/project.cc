@@ -30,7 +30,7 @@ std::string weight_text(const Build &b, const CppModel &model, const CppOptions 
   if (o.one_file) {
     s = fmt::format("\nconst {0}_weights {0}_weights_data = {{\n", o.name);
   } else {
-    s = fmt::format("// {}: its weights.\n{}#include \"{}.h\"\n\n{}", o.name, made_by(o, "//"), o.name, model.weight_struct);
+    s = fmt::format("// {0}: its weights.\n{1}#include \"{0}.h\"\n\n", o.name, made_by(o, "//")) + model.weight_struct;
     s += fmt::format("\nextern const {0}_weights {0}_weights_data;\nconst {0}_weights {0}_weights_data = {{\n", o.name);
   }
   for (const Weight &w : model.weights) {
@@ -39,7 +39,8 @@ std::string weight_text(const Build &b, const CppModel &model, const CppOptions 
     bool packed = info(t).bits < 8;  // as bytes
     if (packed) t = DType::U8;
     size_t n = data.size() / size_t(info(t).bits / 8);
-    comment_lines(s, "  ", comment_text("@" + std::string(b.text(w.constant->name)) + ": " + print(b, w.constant->type)));
+    std::string name = "@" + print_name(b, w.constant->name);
+    comment_lines(s, "  ", comment_text(name + ": " + print(b, w.constant->type)));
     std::string line = "  {";
     for (size_t i = 0; i < n; i++) {
       std::string item = stored(t, data.data(), i) + (i + 1 < n ? "," : "");
@@ -73,13 +74,13 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
                    "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
   if (object)
     s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES\n"
-                     "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}} OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights)\n",
-                     o.name);
+                     "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}}\n"
+                     "  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights)\n", o.name);
   if (with_main) {
     s += fmt::format("add_executable({0}_main {0}_main.cc)\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name);
     if (model.form == WeightForm::File && !model.weights.empty())
-      s += fmt::format("target_compile_definitions({0}_main PRIVATE WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n",
-                       o.name);
+      s += fmt::format("target_compile_definitions({0}_main PRIVATE\n"
+                       "  WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n", o.name);
   }
   return s;
 }
@@ -87,11 +88,10 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
 std::string make_text(const CppModel &model, const CppOptions &o, bool with_main) {
   bool object = model.form == WeightForm::Object && !model.weights.empty();
   bool text = model.form == WeightForm::Text && !model.weights.empty();
-  std::string weights = text ? "_weights.o" : object ? "_weights.o" : "";
-  std::string s = fmt::format("# {0}: to be included, or by itself: make -f {0}.mk. $({0}_objects) are to be linked.\n{1}"
-                              "{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
-                              "{0}_objects := $({0}_dir){0}.o{2}\n\n",
-                              o.name, made_by(o, "#"), weights.empty() ? "" : fmt::format(" $({0}_dir){0}{1}", o.name, weights));
+  std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";
+  std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
+  s += made_by(o, "#") + fmt::format("{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
+                                     "{0}_objects := $({0}_dir){0}.o{1}\n\n", o.name, weights);
   std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
   s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
   s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cc $({0}_dir){0}.h\n"

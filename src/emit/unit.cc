@@ -29,12 +29,19 @@ std::string head_line(Build &b, const Func &f) {
   return comment_text(s);
 }
 
+// Its statements carry the nodes that they come from.
+bool says_nodes(const Func &f) {
+  bool yes = false;
+  each_stmt(f.body, [&](const Stmt *s) { yes |= as<Store>(s) && !to<Store>(s).from.empty(); });
+  return yes;
+}
+
 }  // namespace
 
 Unit::Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag)
     : b(b), m(m), prefix(prefix), unchecked(unchecked), diag(diag), helpers(prefix) {
-  for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes", "init",
-                             "arena_bytes", "run", "error", "task"})
+  for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes",
+                             "init", "arena_bytes", "run", "error"})
     globals.reserve(fmt::format("{}_{}", prefix, s));
 }
 
@@ -114,10 +121,9 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   p.finish();
 
   info.failures = p.failures, info.constants = p.constants;
-  std::string list, unused;
-  auto add = [&](const std::string &type, const std::string &name) {
-    list += fmt::format("{}{}{}", list.empty() ? "" : ", ", type, name);
-  };
+  std::vector<std::string> list;
+  std::string unused;
+  auto add = [&](const std::string &type, const std::string &name) { list.push_back(type + name); };
   for (Sym d : f.dims) {
     Entity *e = p.scope.find(d);
     info.dims.push_back(e->seen);
@@ -136,8 +142,15 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   }
   std::string out = "\n";
   comment_lines(out, "", head_line(b, f));
-  if (!nodes.empty()) comment_lines(out, "", "from " + node_list(b, nodes));
-  out += fmt::format("static __attribute__((noinline)) {} {}({}) {{\n", info.failures.empty() ? "void" : "int", ident, list);
+  if (!nodes.empty() && !says_nodes(f)) comment_lines(out, "", "from " + node_list(b, nodes));
+  const char *type = info.failures.empty() ? "void" : "int";
+  std::string head = fmt::format("static __attribute__((noinline)) {} {}(", type, ident);
+  for (size_t i = 0; i < list.size(); i++) {  // four more columns where the line is full
+    std::string item = list[i] + (i + 1 < list.size() ? "," : ") {");
+    if (head.size() - (head.rfind('\n') + 1) + item.size() > 119) head += "\n   ";
+    head += (i || head.back() == ' ' ? " " : "") + item;
+  }
+  out += (list.empty() ? head + ") {" : head) + "\n";
   return out + unused + p.out + (info.failures.empty() ? "}\n" : "  return 0;\n}\n");
 }
 
@@ -176,7 +189,8 @@ std::string Unit::scalar(const Func *f) {
     if (Entity *e = p.scope.find(x.def.name); e && !e->seen) unused += fmt::format("  (void){};\n", e->ident);
   p.finish();
   std::string ident = global_name(f->name);
-  scalars += fmt::format("\nstatic inline {} {}({}) {{\n{}{}}}\n", c_value(y->type->elem), ident, list, unused, p.out);
+  scalars.push_back({ident, fmt::format("\nstatic inline {} {}({}) {{\n{}{}}}\n", c_value(y->type->elem), ident, list,
+                                        unused, p.out)});
   return scalar_names_[f] = ident;
 }
 

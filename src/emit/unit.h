@@ -1,4 +1,5 @@
-// The functions of an emitted file, each printed once, callees first: kernels and planned graphs as static C++ functions.
+// The functions of an emitted file, each printed once, callees first: kernels and planned graphs as static C++
+// functions.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -16,8 +17,8 @@ struct Failure {  // of an `assume`: what P_error says
   std::string what;
 };
 
-// An emitted function. It returns nothing if it cannot fail, else 0 or 1 + the number of a failure. Its parameters in order:
-// dimensions, parameters, results, then the constants that it or a callee reads.
+// An emitted function. It returns nothing if it cannot fail, else 0 or 1 + the number of a failure. Its parameters in
+// order: dimensions, parameters, results, then the constants that it or a callee reads.
 struct Emitted {
   std::string ident;
   std::vector<Failure> failures;
@@ -42,7 +43,8 @@ class Unit {
   Diag &diag;
   Helpers helpers;
   Namer globals;          // names of the file
-  std::string scalars, functions;
+  std::string functions;
+  std::vector<Definition> scalars;
 
  private:
   std::string global_name(Sym name);

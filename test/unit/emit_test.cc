@@ -97,8 +97,11 @@ std::vector<Array> run_emitted(Program &p, const std::vector<Array> &inputs, con
     EXPECT_TRUE(write_npy_file((dir.path / file).string(), inputs[i], &error)) << error;
     command += " " + file;
   }
-  dir.sh(fmt::format("{} {} -o p_main p.cc p_weights.cc p_main.cc && {}", compiler, flags, command));
   std::vector<Array> out;
+  int code = 0;
+  std::string log = dir.sh(fmt::format("{} {} -o p_main p.cc p_weights.cc p_main.cc && {}", compiler, flags, command), &code);
+  EXPECT_EQ(code, 0) << log;
+  if (code) return out;
   size_t i = 0;
   auto get = [&](const Port &x) {
     std::string file = (dir.path / fmt::format("out{}.npy", i++)).string();

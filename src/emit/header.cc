@@ -1,0 +1,120 @@
+// NAME.h: plain C.
+#include "emit/helpers.h"
+#include "emit/model.h"
+#include "emit/names.h"
+#include "text/text.h"
+
+namespace mlc {
+namespace {
+
+// $P is the name of the model.
+constexpr std::string_view kContract = R"( *
+ * The caller owns all memory: buffers aligned as their elements, the arena and the weights to 64 bytes. Nothing is
+ * allocated, no library is called, nothing is written but outputs, arena and context. Two contexts share nothing; one
+ * serves one call at a time. After an error the outputs hold no promise. Tensors are dense and row-major; bool is a
+ * byte, f16, bf16 and f8 are their bits, types below 8 bits are packed from the low bits. The code belongs to its user.
+ */
+#ifndef $P_H
+#define $P_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+)";
+
+constexpr std::string_view kTypes = R"(typedef struct $P_options {
+  int threads; /* workers that parallel_for has, at least 1 */
+  /* calls task(arg, i, worker) for all i < n, worker < threads; 0: everything runs in the caller */
+  void (*parallel_for)(void *user, int64_t n, void (*task)(void *arg, int64_t i, int worker), void *arg);
+  void *user;
+} $P_options;
+
+typedef struct $P_context { /* not to be looked into */
+  const void *weights;
+  $P_options options;
+} $P_context;
+
+)";
+
+constexpr std::string_view kFunctions = R"(
+int $P_init($P_context *context, const void *weights, size_t bytes, const $P_options *options);
+/* a multiple of 64; 0 only where a size is negative or too large */
+size_t $P_arena_bytes(const $P_dims *dims, int threads);
+/* 0, or a code that $P_error explains */
+int $P_run($P_context *context, const $P_in *in, $P_out *out, void *arena);
+const char *$P_error(int code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+)";
+
+}  // namespace
+
+std::string header_text(const Build &b, const CppModel &model, const CppOptions &o, int64_t arena_bytes) {
+  const std::string &p = o.name;
+  auto filled = [&](std::string_view text) {
+    std::string s(text);
+    for (size_t at; (at = s.find("$P")) != s.npos;) s.replace(at, 2, p);
+    return s;
+  };
+  auto note = [&](const Def &d) { return comment_text(print_name(b, d.name) + ": " + print(b, d.type)); };
+  bool file = model.form == WeightForm::File && !model.weights.empty(), fixed = model.dims.empty();
+
+  std::string s = fmt::format("/* {}: the graph @{} as C++.{}\n *\n", p, comment_text(b.text(model.entry->name)),
+                              o.command.empty() ? "" : " Made by: " + comment_text(o.command));
+  const char *weights = file ? "weights, bytes" : "0, 0";
+  s += fmt::format(" *   {0}_context context;\n *   {0}_init(&context, {1}, 0);\n", p, weights);
+  s += fmt::format(" *   {0}_in in = {{..}};\n *   {0}_out out = {{..}};\n", p);
+  s += fmt::format(" *   void *arena = aligned_alloc(64, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
+  s += fmt::format(" *   int code = {0}_run(&context, &in, &out, arena);\n *   if (code) puts({0}_error(code));\n", p);
+  s += filled(kContract);
+
+  s += fmt::format("typedef struct {}_dims {{\n", p);
+  for (auto &[sym, member] : model.dims) {
+    bool same = member == b.text(sym);
+    s += fmt::format("  int64_t {};{}\n", member, same ? "" : " /* " + comment_text(print_name(b, sym)) + " */");
+  }
+  if (fixed) s += "  int64_t none; /* no dimension is open */\n";
+  s += fmt::format("}} {0}_dims;\n\ntypedef struct {0}_in {{\n", p);
+  for (const Port &x : model.inputs) {
+    bool tensor = x.def.type->tensor;
+    s += fmt::format("  {}{} {}{}; /* {}{} */\n", tensor && !x.written ? "const " : "", c_storage(x.def.type->elem),
+                     tensor ? "*" : "", x.member, note(x.def), x.written ? ", changed in place" : "");
+  }
+  if (!fixed || model.inputs.empty()) s += fmt::format("  {}_dims dims;\n", p);
+  s += fmt::format("}} {0}_in;\n\ntypedef struct {0}_out {{\n", p);
+  for (const Port &x : model.outputs) {
+    bool tensor = x.def.type->tensor;
+    s += fmt::format("  {} {}{}; /* {} */\n", c_storage(x.def.type->elem), tensor ? "*" : "", x.member, note(x.def));
+    if (x.capacity) s += fmt::format("  int64_t {0}_capacity; /* room at {0}, in elements */\n", x.member);
+    if (tensor && x.def.type->rank())
+      s += fmt::format("  int64_t {}_dims[{}]; /* set by {}_run */\n", x.member, x.def.type->rank(), p);
+  }
+  if (model.outputs.empty()) s += "  int64_t none;\n";
+  s += fmt::format("}} {}_out;\n\n", p) + filled(kTypes);
+
+  s += fmt::format("#define {0}_CONTEXT_BYTES sizeof({0}_context)\n", p);
+  s += fmt::format("#define {0}_WEIGHTS_BYTES {1}\n", p, model.weight_bytes);
+  if (fixed) s += fmt::format("#define {}_ARENA_BYTES {}\n", p, arena_bytes);
+  auto bytes = [&](const char *side, const Port &x) {
+    std::vector<int64_t> dims;
+    int64_t count = 1;
+    if (!x.def.type->tensor || !all_static(x.def.type, &dims)) return;
+    for (int64_t d : dims) count *= d;
+    s += fmt::format("#define {}_{}_{}_BYTES {}\n", p, side, x.member, storage_bytes(x.def.type->elem, count));
+  };
+  for (const Port &x : model.inputs) bytes("IN", x);
+  for (const Port &x : model.outputs) bytes("OUT", x);
+  s += fmt::format("\nsize_t {}_context_bytes(void);\n", p);
+  if (file)
+    s += fmt::format("/* weights: the {0}_WEIGHTS_BYTES bytes of {0}.weights, which must stay; options may be 0 */", p);
+  else
+    s += "/* weights: 0 for those that are linked in; options may be 0 */";
+  return s + filled(kFunctions);
+}
+
+}  // namespace mlc
