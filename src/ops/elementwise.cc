@@ -276,16 +276,4 @@ std::vector<Dims> bit_cast_shape(OpUse &u) {
   return {u.dims(0)};
 }
 
-// Dropout at inference: the input, and a mask of ones.
-std::vector<Dims> dropout_shape(OpUse &u) {
-  if (auto v = u.values(2); u.has(2) && !(v && v->size() == 1 && is_truth((*v)[0], false)))
-    u.lack("training_mode must be false: dropping needs a random state");
-  return {u.dims(0), u.dims(0)};
-}
-void dropout(Define &d) {
-  Tensor x = d.in(0);
-  if (d.wants(0)) d.compute(d.out(), [&](const Indices &i) { return x(i); });
-  if (d.wants(1)) d.compute(d.out(1), [&](const Indices &) { return truth(d.b, true); });
-}
-
 }  // namespace mlc

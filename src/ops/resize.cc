@@ -241,7 +241,8 @@ void grid_sample(Define &d) {
   auto size = [&](size_t k) { return x.dims[2 + k]; };
   auto pick = [&](X axis, const std::function<X(size_t)> &f) {  // f of an axis that is an index
     X v = f(rank - 1);
-    for (size_t k = rank - 1; k-- > 0;) v = where(axis == int64_t(k), f(k), v);
+    for (size_t k = rank - 1; k-- > 0;)
+      if (X w = f(k); !equal(v.e, w.e)) v = where(axis == int64_t(k), w, v);
     return v;
   };
   // Coordinates in cells, brought inside for border and reflection; for zeros only so far that indices stay small.
@@ -260,8 +261,8 @@ void grid_sample(Define &d) {
     X low = corners ? c(0) : c(-0.5), range = corners ? last : n;
     X wave = call("fmod", {call("abs", {v - low}), range * c(2)});
     wave = where(wave > range, range * c(2) - wave, wave);
-    if (auto *f = as<Float>(range.e)) return f->value ? low + wave : c(0);
-    return where(range == c(0), c(0), low + wave);
+    X flat = pick(i.back(), [&](size_t k) { return corners ? size(k) <= 1 : truth(d.b, false); });
+    return where(flat, c(0), low + wave);
   });
   auto at_axis = [&](const Indices &i, size_t k) {
     Indices at{i[0]};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "check/check.h"
+#include "interp/interp.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -64,6 +66,23 @@ class Ops : public ::testing::Test {
     } catch (const OpError &e) {
       return std::string("error: ") + e.what();
     }
+  }
+
+  // Runs `graph @main() -> (..) { .. }` without inputs: the elements of its results.
+  std::vector<std::vector<double>> run(std::string_view text) {
+    m = Module();
+    auto *source = new Source(Source::from_string("test", fmt::format("mlc 1\n{}", text)));
+    Diag diag("test", source);
+    if (!read(b, *source, m, diag) || !check(b, m, diag)) throw std::runtime_error(diag.messages()[0]);
+    std::vector<Array> results;
+    RunFault fault;
+    if (!mlc::run(b, m, *entry(b, m), {}, {}, results, fault)) throw std::runtime_error(fault.message);
+    std::vector<std::vector<double>> out;
+    for (const Array &a : results) {
+      out.emplace_back();
+      for (int64_t i = 0; i < a.size(); ++i) out.back().push_back(cast(a, DType::F64).as<double>()[size_t(i)]);
+    }
+    return out;
   }
 
   std::string dims_ = "n, m";
@@ -264,6 +283,106 @@ kernel @k[n](x: f32[n, 3, 4]) -> (y: f32[n, 12]) {
 kernel @k(n: index) -> (y: i64[2]) {
   compute y[i in 2] = where(i == 0, i64(n), i64(3))
 })");
+}
+
+TEST_F(Ops, Indices) {
+  EXPECT_EQ(shape("x: f32[n, 4], ids: i64[2, m]", "y: f32[] = Gather(x, ids)"), "f32[2, m, 4]");
+  EXPECT_EQ(shape("x: f32[n, 4], ids: i64[n, 2]", "y: f32[] = GatherElements(x, ids) {axis = 1}"), "f32[n, 2]");
+  EXPECT_EQ(shape("x: f32[2, 3, 4], ids: i64[2, 5, 1]", "y: f32[] = GatherND(x, ids) {batch_dims = 1}"), "f32[2, 5, 4]");
+  EXPECT_EQ(shape("x: f32[4, 4, 4], ids: i64[2, 1], u: f32[2, 4, 4]", "y: f32[] = ScatterND(x, ids, u)"), "f32[4, 4, 4]");
+  EXPECT_EQ(shape("x: f32[4, 4, 4], ids: i64[2, 1], u: f32[2, 4]", "y: f32[] = ScatterND(x, ids, u)"),
+            "error: updates of rank 2, expected 3");
+  EXPECT_EQ(shape("i: i64[2, 3], v: f32[2]", "y: f32[] = OneHot(i, 10, v) {axis = 1}"), "f32[2, 10, 3]");
+  EXPECT_EQ(shape("x: f32[n, 8]", "v: f32[], i: i64[] = TopK(x, [5])"), "f32[n, 5], i64[n, 5]");
+  EXPECT_EQ(shape("x: f32[n, 8]", "v: f32[], i: i64[] = TopK(x, [9])"), "error: k is 9, the axis has 8");
+  EXPECT_EQ(kernel("x: f32[n, 4], ids: i64[m]", "y: f32[] = Gather(x, ids)"), R"(
+kernel @k[n, m](x: f32[n, 4], ids: i64[m]) -> (y: f32[m, 4]) {
+  for i in m
+  for j in 4 {
+    block gather {
+      spatial i in m = i
+      spatial j in 4 = j
+      reads ids[i], x[:, j]
+      writes y[i, j]
+      r: index = index(ids[i])
+      assume r >= -n && r < n
+      y[i, j] = x[where(r < 0, r + n, r), j]
+    }
+  }
+})");
+  EXPECT_EQ(kernel("x: i64[3]", "y: i64[] = Gather(x, -1)"), R"(
+kernel @k(x: i64[3]) -> (y: i64[]) {
+  compute y[] = x[2]
+})");
+}
+
+TEST_F(Ops, SizesThatAreData) {
+  EXPECT_EQ(shape("x: f32[n, m]", "k: index, y: i64[2, k] = NonZero(x)"), "index, i64[2, k]");
+  EXPECT_EQ(shape("x: f32[n, m]", "y: i64[2, n] = NonZero(x)"), "index, i64[2, y]");
+  EXPECT_EQ(shape("x: f32[n, 12], s: i64[2]", "p: index, q: index, y: f32[p, q] = Reshape(x, s)"),
+            "index, index, f32[p, q] | assume n * 12 == p * q");
+  OpUse u = use("x: bool[n]", "k: index, y: i64[1, k] = NonZero(x)");
+  infer(u);
+  EXPECT_EQ(print(b, count_kernel(u, b.sym("count"), {}).kernel), R"(kernel @count[n](x: bool[n]) -> (k: i64[]) {
+  compute k[] = sum(i64(x[i]) for i in n)
+})");
+  OpKernel fill = op_kernel(u, infer(u), b.sym("fill"), {});
+  EXPECT_EQ(fill.indices.size(), 1u);
+  EXPECT_EQ(print(b, fill.kernel).substr(0, 57), "kernel @fill[n](k: index, x: bool[n]) -> (y: i64[1, k]) {");
+}
+
+TEST_F(Ops, Larger) {
+  dims_ = "n, h, w";
+  EXPECT_EQ(shape("x: f32[1, 3, h, w]", "y: f32[] = Resize(x, none, [1.0, 1.0, 2.0, 0.5], none)"), "f32[1, 3, h * 2, w // 2]");
+  EXPECT_EQ(shape("q: f32[2, 3, 4, 8], k: f32[2, 3, 6, 8], v: f32[2, 3, 6, 10]", "y: f32[] = Attention(q, k, v)"),
+            "f32[2, 3, 4, 10], f32[2, 3, 6, 8], f32[2, 3, 6, 10], f32[2, 3, 4, 6]");
+  EXPECT_EQ(shape("x: f32[n, 3, 2], w: f32[1, 20, 2], r: f32[1, 20, 5]", "y: f32[] = LSTM(x, w, r) {hidden_size = 5}"),
+            "f32[n, 1, 3, 5], f32[1, 3, 5], f32[1, 3, 5]");
+  EXPECT_EQ(shape("a: f32[n, 3, 4], c: f32[n, 4, 5]", "y: f32[] = Einsum(a, c) {equation = \"bij, bjk -> bik\"}"), "f32[n, 3, 5]");
+  EXPECT_EQ(shape("x: f32[20, 8, 56, 56]", "y: f32[] = LayoutTransform(x) {map = [n, c, h, w] -> [n, c // 4, h, w, c % 4]}"),
+            "f32[20, 2, 56, 56, 4]");
+  EXPECT_EQ(shape("x: f32[2, 10, 1]", "y: f32[] = DFT(x, none, 1) {onesided = 1}"), "f32[2, 6, 2]");
+}
+
+TEST_F(Ops, ConstantsAreFolded) {
+  EXPECT_EQ(kernel("x: f32[n, 8, 5]", "y: f32[] = LayerNormalization(x, @s)", "const @s: f32[5] = 1.0"), R"(
+kernel @k[n](x: f32[n, 8, 5], scale: f32[5]) -> (y: f32[n, 8, 5]) {
+  alloc mean: f32[n, 8]
+  compute mean[i in n, j in 8] = sum(x[i, j, k] for k in 5) / 5.0
+  alloc inv: f32[n, 8]
+  compute inv[i in n, j in 8] = 1.0 / sqrt(sum((x[i, j, k] - mean[i, j]) * (x[i, j, k] - mean[i, j]) for k in 5) / 5.0 + 1e-05)
+  compute y[i in n, j in 8, k in 5] = (x[i, j, k] - mean[i, j]) * inv[i, j] * scale[k]
+})");
+}
+
+// Known answer of Philox 4x32-10 for key 0 and counter 0 (kat_vectors of Random123): 6627e8d5 e169c58d bc57ac4c 9b00dbd8.
+TEST_F(Ops, Philox) {
+  auto results = run(R"(graph @main() -> (y: f32[5], s: u64[2]) {
+  s0: u64[2] = ConstantOfShape([2]) {value = 0}
+  y: f32[5], s: u64[2] = RandomUniform(s0)
+}
+)");
+  std::vector<double> want;
+  for (uint32_t u : {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}) want.push_back((u >> 8) * 0x1p-24);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(results[0][i], want[i]);
+  EXPECT_EQ(results[1], (std::vector<double>{0, 2}));
+}
+
+// numpy: np.mod and C's % of mixed signs; x mod 0 = 0 for integers.
+TEST_F(Ops, Integers) {
+  auto results = run(R"(const @a: i8[6] = [-4, 7, 5, -128, 100, 3]
+const @b: i8[6] = [3, -3, 8, -1, 100, 0]
+graph @main() -> (c: i8[6], d: i8[6], e: i8[6], f: i8[6]) {
+  c: i8[6] = Mod(@a, @b)
+  d: i8[6] = Mod(@a, @b) {fmod = 1}
+  e: i8[6] = Div(@a, @b)
+  f: i8[6] = Add(@a, @b)
+}
+)");
+  EXPECT_EQ(results[0], (std::vector<double>{2, -2, 5, 0, 0, 0}));
+  EXPECT_EQ(results[1], (std::vector<double>{-1, 1, 5, 0, 0, 0}));
+  EXPECT_EQ(results[2], (std::vector<double>{-1, -2, 0, -128, 1, 0}));
+  EXPECT_EQ(results[3], (std::vector<double>{-1, 4, 13, 127, -56, 3}));
 }
 
 }  // namespace
