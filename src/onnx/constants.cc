@@ -81,7 +81,8 @@ Importer::Place Importer::external(const Tensor &t, const Extent &e) {
   if (!file) invalid("external data: {}", error);
   std::span<const std::byte> bytes;
   if (!slice(*file, offset, length, &bytes))
-    invalid("external data: {} bytes at {} are beyond the {} bytes of \"{}\"", length, offset, file->bytes().size(), location);
+    invalid("external data: {} bytes at {} are beyond the {} bytes of \"{}\"", length, offset, file->bytes().size(),
+            location);
   return {location, offset, file->bytes(), bytes};
 }
 
@@ -127,7 +128,8 @@ const Item *Importer::item(const Constant &c) {
   } else if (e.count <= kMostInline) {
     return in_text(literals(array_of(*c.tensor)));
   } else {
-    unsupported("constant \"{}\": its {} elements have no bytes in a file; --side FILE writes them to one", c.from, e.count);
+    unsupported("constant \"{}\": its {} elements have no bytes in a file; --side FILE writes them to one", c.from,
+                e.count);
   }
   return b.make(node);
 }

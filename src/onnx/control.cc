@@ -76,7 +76,8 @@ std::optional<std::vector<Value *>> Importer::run_body(const Graph &g, Scope &in
   }
   body_ = around;
   while (into && itemized_.size() > items) itemized_.back()->known.reset(), itemized_.pop_back();  // not seen outside
-  if (errors_.size() != errors || std::any_of(values.begin(), values.end(), [](Value *v) { return !v->type; })) return std::nullopt;
+  if (errors_.size() != errors || std::any_of(values.begin(), values.end(), [](Value *v) { return !v->type; }))
+    return std::nullopt;
   return values;
 }
 
@@ -89,7 +90,8 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   if (use.inputs.size() != 1 || !use.inputs[0]) invalid("expected a condition");
   const Graph *graphs[] = {&body_of(n, "then_branch"), &body_of(n, "else_branch")};
   for (const Graph *g : graphs)
-    if (g->outputs.size() < use.outputs) invalid("a branch has {} outputs, expected {}", g->outputs.size(), use.outputs);
+    if (g->outputs.size() < use.outputs)
+      invalid("a branch has {} outputs, expected {}", g->outputs.size(), use.outputs);
   if (!use.inputs[0]->type) return forget(scope, n.outputs);
 
   bool yes = is_known(use.inputs[0], true);
@@ -125,8 +127,11 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   std::vector<Value *> results;
   for (size_t i = 0; i < use.outputs; ++i) {
     const IrType *a = values[0][i]->type, *c = values[1][i]->type;
-    if (a->elem != c->elem) invalid("output {}: the branches give {} and {}", i, dtype_name(a->elem), dtype_name(c->elem));
-    if (a->rank() != c->rank()) unsupported("output {}: the branches give ranks {} and {}; --bind may decide the condition", i, a->rank(), c->rank());
+    if (a->elem != c->elem)
+      invalid("output {}: the branches give {} and {}", i, dtype_name(a->elem), dtype_name(c->elem));
+    if (a->rank() != c->rank())
+      unsupported("output {}: the branches give ranks {} and {}; --bind may decide the condition", i, a->rank(),
+                  c->rank());
     std::vector<const Expr *> dims;
     for (size_t d = 0; d < a->rank(); ++d) {
       if (equal(a->dims[d], c->dims[d]) && !mentions_any(a->dims[d], own)) {

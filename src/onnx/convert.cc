@@ -1,5 +1,5 @@
-// Opsets end here: one row for each operator and version at which its inputs, attributes or meaning changed. A use of an
-// opset before `before` goes through the row; rows of an operator are in the order of versions.
+// Opsets end here: one row for each operator and version at which its inputs, attributes or meaning changed. A use of
+// an opset before `before` goes through the row; rows of an operator are in the order of versions.
 //
 //   Clip (6): attributes min, max        Clip(x, -1.0, 1.0)
 //   Softmax (11): axis 1 of [n, 3, 4]    Flatten, Softmax, Reshape
@@ -124,12 +124,14 @@ void dropout_ratio(Importer &, Use &u) { u.take("ratio"); }  // says nothing whe
 
 void upsample_sides(Importer &, Use &u) {  // opset 1: of images
   auto h = u.take("height_scale"), w = u.take("width_scale");
-  if (!h || !w || h->kind != AttrKind::Float || w->kind != AttrKind::Float) invalid("'height_scale' and 'width_scale' must be floats");
+  if (!h || !w || h->kind != AttrKind::Float || w->kind != AttrKind::Float)
+    invalid("'height_scale' and 'width_scale' must be floats");
   Attribute scales = attribute("scales", std::vector<int64_t>{});
   scales.kind = AttrKind::Floats;
   scales.floats = {1, 1, h->f, w->f};
   u.set(scales);
-  if (const Attribute *mode = u.attribute("mode"); mode && mode->s == "bilinear") u.set(attribute("mode", Text("linear")));
+  if (const Attribute *mode = u.attribute("mode"); mode && mode->s == "bilinear")
+    u.set(attribute("mode", Text("linear")));
 }
 void upsample_scales(Importer &im, Use &u) {
   auto scales = u.take("scales");
@@ -154,7 +156,8 @@ void resize_10(Importer &im, Use &u) {  // rounds down where it grows, up where 
       grows |= f && f->value > 1, shrinks |= f && f->value < 1;
     }
   const Attribute *mode = u.attribute("mode");
-  if (grows && shrinks && (!mode || mode->s == "nearest")) unsupported("nearest that grows one dimension and shrinks another");
+  if (grows && shrinks && (!mode || mode->s == "nearest"))
+    unsupported("nearest that grows one dimension and shrinks another");
   resize_from_scales(u, shrinks ? "ceil" : "floor");
 }
 void resize_empty(Importer &, Use &u) {
@@ -204,11 +207,13 @@ void split_input(Importer &, Use &u) {
 }
 void split(Importer &im, Use &u) { list_input(im, u, "split", 1); }
 void split_equal(Importer &, Use &u) {
-  if (!u.input(1)) u.set(attribute("num_outputs", int64_t(u.outputs)));
+  if (!u.input(1)) u.set(attribute("num_outputs", int64_t(u.listed)));
 }
 void tile(Importer &im, Use &u) {  // (x, tiles, axis) -> (x, repeats)
-  auto tiles = u.input(1) ? im.known_ints(u.input(1)) : std::nullopt, axis = u.input(2) ? im.known_ints(u.input(2)) : std::nullopt;
-  if (!tiles || !axis || tiles->size() != 1 || axis->size() != 1) unsupported("tiles or an axis that is not known when compiling");
+  auto tiles = u.input(1) ? im.known_ints(u.input(1)) : std::nullopt,
+       axis = u.input(2) ? im.known_ints(u.input(2)) : std::nullopt;
+  if (!tiles || !axis || tiles->size() != 1 || axis->size() != 1)
+    unsupported("tiles or an axis that is not known when compiling");
   std::vector<int64_t> repeats(size_t(rank_of(u, 0)), 1);
   int64_t at = normal_axis((*axis)[0], int64_t(repeats.size()));
   if (at == int64_t(repeats.size())) invalid("axis {} is outside the rank {}", at, repeats.size());
@@ -240,7 +245,8 @@ void cast_name(Importer &, Use &u) {  // to = "FLOAT"
 void whole_p(Importer &, Use &u) {
   auto p = u.take("p");
   if (!p) return;
-  if (p->kind != AttrKind::Float || p->f != std::floor(p->f) || !(std::fabs(p->f) < 1e9f)) unsupported("attribute 'p' is no integer");
+  if (p->kind != AttrKind::Float || p->f != std::floor(p->f) || !(std::fabs(p->f) < 1e9f))
+    unsupported("attribute 'p' is no integer");
   u.set(attribute("p", int64_t(p->f)));
 }
 void scatter(Importer &, Use &u) { u.op = "ScatterElements"; }
@@ -316,8 +322,8 @@ constexpr Row kRows[] = {
     {"DFT", 20, dft},               {"GroupNormalization", 21, group_norm}, {"Range", kAlways, range},
 };
 
-// Attributes that only say the element type of the result: the text has it in the result's type. `otherwise`: its number
-// where the attribute is left out; 0: the operator's rule decides.
+// Attributes that only say the element type of the result: the text has it in the result's type. `otherwise`: its
+// number where the attribute is left out; 0: the operator's rule decides.
 struct ResultType {
   Text op, attribute;
   int32_t otherwise;
@@ -345,7 +351,8 @@ void result_type(Use &u) {
   }
   if (u.op != "ConstantOfShape") return;
   const Attribute *value = u.attribute("value");
-  if (value && value->kind != AttrKind::Tensor) invalid("attribute 'value': expected a tensor, found {}", kind_name(value->kind));
+  if (value && value->kind != AttrKind::Tensor)
+    invalid("attribute 'value': expected a tensor, found {}", kind_name(value->kind));
   u.wanted = value ? need_dtype(value->tensors[0].type) : DType::F32;
 }
 

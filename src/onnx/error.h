@@ -1,5 +1,5 @@
-// What is wrong with a model. The two kinds are told apart in every message: a model that ONNX itself does not allow, and
-// one that is fine but asks for something that mlc does not have.
+// What is wrong with a model. The two kinds are told apart in every message: a model that ONNX itself does not allow,
+// and one that is fine but asks for something that mlc does not have.
 #pragma once
 #include <fmt/core.h>
 

@@ -37,6 +37,8 @@ bool Importer::run(Module &m, std::string &error_lines) {
     error(true, e.what());
   } catch (const Invalid &e) {
     error(false, e.what());
+  } catch (const TooLarge &) {
+    error(true, "too many nodes, once functions are in place");
   }
   std::vector<const Item *> constants;
   if (errors_.empty()) {
@@ -108,7 +110,8 @@ void Importer::read_opsets(const std::vector<OpsetId> &from, Opsets &to) {
 void Importer::enter(const Graph &g, Scope &scope) {
   for (const Tensor &t : g.initializers) {
     if (t.name.empty()) invalid("an initializer has no name");
-    if (!scope.initializers.emplace(t.name, &t).second) invalid("initializer \"{}\" is defined twice", one_line(t.name));
+    if (!scope.initializers.emplace(t.name, &t).second)
+      invalid("initializer \"{}\" is defined twice", one_line(t.name));
   }
   if (g.sparse_initializers) unsupported("sparse initializers");
   for (const ValueInfo &v : g.values) scope.declared[v.name] = &v.type;
@@ -117,7 +120,7 @@ void Importer::enter(const Graph &g, Scope &scope) {
 
 // ---- inputs
 
-// A dimension by its name in the model; unnamed ones are each their own: d0, d1 .. Some exporters call all of those "?".
+// A dimension by its name in the model; unnamed ones (some exporters call them all "?") are each their own: d0, d1 ..
 const Expr *Importer::dimension(const Dim &d) {
   if (d.kind == Dim::Value && d.value >= 0) return b.integer(d.value);
   std::string name(d.kind == Dim::Param && d.param != "?" ? d.param : Text());
@@ -174,13 +177,14 @@ Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
   if (auto *l = as<List>(e)) elements.assign(l->items.begin(), l->items.end());
   DType elem = need_dtype(v.type.elem);
   for (const Expr *x : elements) {
-    bool fits = is_int(elem) ? as<Int>(x) != nullptr : elem == DType::Bool ? as<Bool>(x) != nullptr : as<Float>(x) != nullptr;
-    if (!fits) invalid("--bind {}={}: expected numbers of type {}", v.name, text, dtype_name(elem));
+    Kind wanted = is_int(elem) ? Kind::Int : elem == DType::Bool ? Kind::Bool : Kind::Float;
+    if (!x || x->kind != wanted) invalid("--bind {}={}: expected numbers of type {}", v.name, text, dtype_name(elem));
   }
   std::vector<const Expr *> dims;
   int64_t count = 1;
   for (const Dim &d : v.type.dims) {
-    int64_t n = d.kind == Dim::Value && d.value >= 0 ? d.value : v.type.dims.size() == 1 ? int64_t(elements.size()) : -1;
+    int64_t n = v.type.dims.size() == 1 ? int64_t(elements.size()) : -1;
+    if (d.kind == Dim::Value && d.value >= 0) n = d.value;
     if (n < 0 || __builtin_mul_overflow(count, n, &count)) invalid("--bind {}: the input's shape is not known", v.name);
     dims.push_back(b.integer(n));
   }
@@ -196,7 +200,7 @@ void Importer::inputs(const Graph &g, Scope &scope) {
     for (const Dim &d : v.type.dims) dims.insert(d.param);
   for (const ValueInfo &v : g.inputs) {
     if (v.name.empty()) invalid("an input has no name");
-    if (scope.initializers.count(v.name)) continue;  // a constant that is listed as an input too, as in IR versions before 4
+    if (scope.initializers.count(v.name)) continue;  // constants are listed too in IR versions before 4
     Value *value = keep({v.name});
     if (!scope.values.emplace(v.name, value).second) invalid("input \"{}\" is defined twice", one_line(v.name));
     try {
@@ -215,7 +219,8 @@ void Importer::inputs(const Graph &g, Scope &scope) {
     }
   }
   for (auto &[name, text] : options_.bind)
-    if (!bound_.count(name)) errors_.push_back(fmt::format("--bind {}={}: no dimension or input of that name", name, text));
+    if (!bound_.count(name))
+      errors_.push_back(fmt::format("--bind {}={}: no dimension or input of that name", name, text));
 }
 
 // ---- the graph
@@ -247,7 +252,8 @@ const Item *Importer::main_graph(const Graph &g, Scope &scope) {
     Value *v = lookup(scope, name);
     auto *own = as<Name>(v->expr);
     Sym s = scope.names.at(name);
-    if (!own || own->name != s || !taken.insert(s).second) {  // an input, a constant, or a value that is another output too
+    // An input, a constant, or a value that is another output too needs a copy.
+    if (!own || own->name != s || !taken.insert(s).second) {
       s = taken.insert(s).second ? s : fresh_.make(name);
       Use copy;
       copy.op = "Identity", copy.inputs = {v};

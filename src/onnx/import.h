@@ -6,8 +6,8 @@
 //     dataflow -> logits {
 //       h: f32[n, 128] = Gemm(img, @fc1.weight, @fc1.bias) {transB = 1} from "/fc1/Gemm"
 //
-// Weights stay in their files. Integer tensors that shapes are made of become index expressions where an operator has to
-// know them (Shape, Gather, Concat, Reshape: Reshape(x, [n, 12])). Opset differences end here (onnx/convert.cc).
+// Weights stay in their files. Integer tensors that shapes are made of become index expressions where an operator has
+// to know them (Shape, Gather, Concat, Reshape: Reshape(x, [n, 12])). Opset differences end here (onnx/convert.cc).
 #pragma once
 #include <map>
 #include <string>
@@ -19,15 +19,16 @@ namespace mlc {
 
 struct ImportOptions {
   std::string path;  // of the model; external data lies in its folder or below
-  // What is fixed: "n" -> "8" for a dimension by its name in the model, "axes" -> "[0, 2]" for an input, which becomes a
-  // constant.
+  // What is fixed: "n" -> "8" for a dimension by its name in the model, "axes" -> "[0, 2]" for an input, which becomes
+  // a constant.
   std::map<std::string, std::string> bind;
   // File that takes large tensors without raw bytes in the model file; empty: they go into the text up to a limit.
   std::string side;
   bool hash = false;  // write the hash of files of 64 MB and more too
 };
 
-// Adds the items to `m`. If it fails, `error_lines` holds one line for each thing that is wrong, in the order of the model:
+// Adds the items to `m`. If it fails, `error_lines` holds one line for each thing that is wrong, in the order of the
+// model:
 //   not supported here: node "/act" (Celu, opset 12): no such operator
 //   invalid model: node of "y" (Reshape, opset 13): ...
 // without the file's name; nothing was added and no side file was written then.

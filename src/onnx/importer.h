@@ -49,7 +49,7 @@ struct Use {
   size_t outputs = 1, listed = 1;        // how many results are wanted; how many the model's node lists
   DType wanted = DType::Invalid;         // element type of the first result, where the inputs do not say it
   std::vector<const Expr *> facts;       // what it relies on
-  std::function<Use(Value *)> then;      // the operator that makes the first output from the first result, if they differ
+  std::function<Use(Value *)> then;  // the operator that makes the first output from the first result, if they differ
   Text base;                             // what names of temporaries are made from
   Syms from;
 
@@ -90,6 +90,8 @@ struct Body {
   };
   std::vector<Entry> entries;
 };
+
+struct TooLarge {};  // thrown where functions that call functions make too many nodes
 
 class Importer {
  public:
@@ -144,6 +146,7 @@ class Importer {
   std::vector<Value *> write(Use &use, const std::vector<Sym> &names);
   std::vector<Attr> attributes(const Use &use, const OpInfo &op);
   bool itemize(Value *v);
+  bool is_input(const Value *v) const;
   void add(const Stmt *s, std::vector<const Expr *> assumptions = {});
   const Let *let(std::vector<Def> defs, const Expr *value, std::vector<Attr> attrs, Syms from);
   Stmts pruned(const Body &body, std::unordered_set<Sym> live);
@@ -153,7 +156,8 @@ class Importer {
   void scan_node(const Node &n, Scope &scope, const Use &use);
   struct LoopParts {
     const Graph &body;
-    size_t first_carried, conditions;    // the first of the body's inputs that is carried; how many outputs are conditions
+    size_t first_carried;                // of the body's inputs
+    size_t conditions;                   // how many of the body's outputs are conditions
     const Expr *trip;                    // null: no limit
     Value *condition;                    // tested before the first turn; null: true
     std::vector<Value *> carried;
@@ -217,6 +221,7 @@ class Importer {
   Syms from_;                                              // the node that is imported
   std::unordered_map<std::string, const Function *> functions_;
   std::vector<const Function *> inlining_;
+  size_t imported_ = 0;                                    // nodes
   std::deque<Tensor> tensors_;                             // given by attributes of functions
 };
 

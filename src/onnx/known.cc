@@ -2,8 +2,8 @@
 //   Shape(x) of f32[n, 3, 8]                    [n, 3, 8]
 //   Gather([n, 3, 8], 0)                        n
 //   Concat(Unsqueeze(n, [0]), [-1])             [n, -1]
-// Elements are exact: what cannot be said as an index expression (a float of a symbol, a comparison that is not decided)
-// makes the tensor unknown.
+// Elements are exact: what cannot be said as an index expression (a float of a symbol, a comparison that is not
+// decided) makes the tensor unknown.
 #include <algorithm>
 #include <cmath>
 
@@ -131,9 +131,17 @@ template <class Ints, class Floats> std::vector<X> arithmetic(const Fold &f, Int
   });
 }
 
-std::vector<X> add(const Fold &f) { return arithmetic(f, [](X a, X b) { return a + b; }, [](double a, double b) { return a + b; }); }
-std::vector<X> sub(const Fold &f) { return arithmetic(f, [](X a, X b) { return a - b; }, [](double a, double b) { return a - b; }); }
-std::vector<X> mul(const Fold &f) { return arithmetic(f, [](X a, X b) { return a * b; }, [](double a, double b) { return a * b; }); }
+template <class Same> std::vector<X> arithmetic(const Fold &f, Same op) { return arithmetic(f, op, op); }
+
+std::vector<X> add(const Fold &f) {
+  return arithmetic(f, [](auto a, auto b) { return a + b; });
+}
+std::vector<X> sub(const Fold &f) {
+  return arithmetic(f, [](auto a, auto b) { return a - b; });
+}
+std::vector<X> mul(const Fold &f) {
+  return arithmetic(f, [](auto a, auto b) { return a * b; });
+}
 std::vector<X> div(const Fold &f) {  // truncates; // floors: the same where nothing is negative
   return arithmetic(
       f,
@@ -179,6 +187,12 @@ std::vector<X> floor_(const Fold &f) { return unary(f, not_an_int, [](double v) 
 std::vector<X> ceil_(const Fold &f) { return unary(f, not_an_int, [](double v) { return std::ceil(v); }); }
 std::vector<X> same(const Fold &f) { return *f.in(0).items; }
 
+template <class T> auto compared(std::string_view op, T a, T b) {
+  if (op == "Equal") return a == b;
+  if (op == "Less") return a < b;
+  if (op == "Greater") return a > b;
+  return op == "LessOrEqual" ? a <= b : a >= b;
+}
 std::vector<X> compare(const Fold &f) {
   const std::string &op = f.use.op;
   return f.broadcast([&](const std::vector<X> &a) {
@@ -186,14 +200,13 @@ std::vector<X> compare(const Fold &f) {
     X x = a[0], y = a[1];
     if (both_floats(f, a)) {
       double u = to<Float>(x.e).value, v = to<Float>(y.e).value;
-      return truth(f.b, op == "Equal" ? u == v : op == "Less" ? u < v : op == "Greater" ? u > v : op == "LessOrEqual" ? u <= v : u >= v);
+      return truth(f.b, compared(op, u, v));
     }
     if (as<Bool>(x.e) || as<Bool>(y.e)) {
       if (op != "Equal") throw Unknown{};
       return truth(f.b, f.truth_of_item(x) == f.truth_of_item(y));
     }
-    X c = op == "Equal" ? x == y : op == "Less" ? x < y : op == "Greater" ? x > y : op == "LessOrEqual" ? x <= y : x >= y;
-    return truth(f.b, f.truth(c));
+    return truth(f.b, f.truth(compared(op, x, y)));
   });
 }
 std::vector<X> logic(const Fold &f) {
@@ -322,7 +335,8 @@ std::vector<X> constant_of_shape(const Fold &f) {
     Array a = decode(value->tensors.at(0));
     if (a.size() != 1) throw Unknown{};
     Scalar s = a.get(0);
-    x = is_int(a.type) ? lit(f.b, s.as_int()) : a.type == DType::Bool ? truth(f.b, s.as_bool()) : float_result(f, to_double(a.type, s));
+    if (is_int(a.type)) x = lit(f.b, s.as_int());
+    else x = a.type == DType::Bool ? truth(f.b, s.as_bool()) : float_result(f, to_double(a.type, s));
   }
   return std::vector<X>(size_t(f.count), x);
 }
@@ -339,7 +353,8 @@ std::vector<X> expand(const Fold &f) {
 }
 std::vector<X> reduce(const Fold &f) {  // of a list
   Small x = f.in(0);
-  if (x.dims.size() > 1 || (f.has(1) && f.ints(1).size() != 1) || (!f.has(1) && f.attr("noop_with_empty_axes", 0))) throw Unknown{};
+  if (x.dims.size() > 1 || (f.has(1) && f.ints(1).size() != 1) || (!f.has(1) && f.attr("noop_with_empty_axes", 0)))
+    throw Unknown{};
   const std::string &op = f.use.op;
   X r = lit(f.b, int64_t{op == "ReduceProd"});
   bool extreme = op == "ReduceMax" || op == "ReduceMin";
@@ -371,7 +386,8 @@ constexpr Row kRows[] = {
 }  // namespace
 
 Elements fold_elements(Importer &im, const Use &use, const IrType *result) {
-  bool right = is_int(result->elem) || result->elem == DType::Bool || result->elem == DType::F32 || result->elem == DType::F64;
+  DType t = result->elem;
+  bool right = is_int(t) || t == DType::Bool || t == DType::F32 || t == DType::F64;
   auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row &r) { return r.op == use.op; });
   if (!right || row == std::end(kRows)) return std::nullopt;
   try {

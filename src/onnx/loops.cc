@@ -1,5 +1,5 @@
 // Loop and Scan as one statement of the language:
-//   t: index, go: bool[], last: f32[d], trace: f32[t, d] = loop i in n carry c: bool[] = cond, s: f32[d] = x while c { .. }
+//   t: index, go: bool[], last: f32[d], trace: f32[t, d] = loop i in n carry c: bool[] = c0, s: f32[d] = x while c {..}
 // A dimension of a carried value that a turn changes becomes a carried index value on the left of it.
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,8 @@ std::optional<Importer::Turn> Importer::import_turn(const LoopParts &p, const Sc
     const IrType *type = b.tensor(v->type->elem, b.list(dims));
     t.carry.push_back({{fresh_.make(name), kNowhere, type}, v->expr});
     Value inside{name, b.name(t.carry.back().def.name), type};
-    if (!inner.values.emplace(name, keep(inside)).second) invalid("input \"{}\" of the body is defined twice", one_line(name));
+    if (!inner.values.emplace(name, keep(inside)).second)
+      invalid("input \"{}\" of the body is defined twice", one_line(name));
   }
   auto values = run_body(p.body, inner, &t.body);
   if (!values) return std::nullopt;
@@ -44,7 +45,8 @@ bool Importer::find_varying(const LoopParts &p, const Turn &t, Varies &varies) {
   for (size_t k = 0; k < p.carried.size(); ++k) {
     const IrType *before = p.carried[k]->type, *after = t.values[p.conditions + k]->type;
     if (before->elem != after->elem)
-      invalid("carried value {}: expected {}, found {} after a turn", k, dtype_name(before->elem), dtype_name(after->elem));
+      invalid("carried value {}: expected {}, found {} after a turn", k, dtype_name(before->elem),
+              dtype_name(after->elem));
     if (before->rank() != after->rank())
       unsupported("carried value {}: its rank is {}, and {} after a turn", k, before->rank(), after->rank());
     for (size_t d = 0; d < before->rank(); ++d)
@@ -140,7 +142,8 @@ void Importer::loop_node(const Node &n, Scope &scope, const Use &use) {
   const Graph &g = body_of(n, "body");
   size_t carried = use.inputs.size() < 2 ? 0 : use.inputs.size() - 2;
   if (g.inputs.size() != carried + 2) invalid("the body has {} inputs, expected {}", g.inputs.size(), carried + 2);
-  if (use.outputs + 1 > g.outputs.size()) invalid("the body has {} outputs, expected {}", g.outputs.size(), use.outputs + 1);
+  if (use.outputs + 1 > g.outputs.size())
+    invalid("the body has {} outputs, expected {}", g.outputs.size(), use.outputs + 1);
   for (size_t i = 0; i < use.inputs.size(); ++i) {
     if (i >= 2 && !use.inputs[i]) invalid("a carried value is left out");
     if (use.inputs[i] && !use.inputs[i]->type) return forget(scope, n.outputs);
@@ -170,8 +173,10 @@ void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
   if (!count || count->kind != AttrKind::Int || count->i < 1 || count->i > int64_t(use.inputs.size()))
     invalid("attribute 'num_scan_inputs' does not fit {} inputs", use.inputs.size());
   size_t scanned = size_t(count->i), carried = use.inputs.size() - scanned;
-  if (g.inputs.size() != use.inputs.size()) invalid("the body has {} inputs, expected {}", g.inputs.size(), use.inputs.size());
-  if (use.outputs > g.outputs.size() || g.outputs.size() < carried) invalid("the body has {} outputs", g.outputs.size());
+  if (g.inputs.size() != use.inputs.size())
+    invalid("the body has {} inputs, expected {}", g.inputs.size(), use.inputs.size());
+  if (use.outputs > g.outputs.size() || g.outputs.size() < carried)
+    invalid("the body has {} outputs", g.outputs.size());
   auto list_of = [&](Text name, size_t size) {
     const Attribute *a = use.attribute(name);
     std::vector<int64_t> v = a ? a->ints : std::vector<int64_t>{};
@@ -196,7 +201,9 @@ void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
   }
   for (size_t i = 0; i < carried; ++i) p.carried.push_back(named(use.inputs[i]));
   // Outputs that are turned round or have their turns elsewhere than in front get a name of their own first.
-  auto turned = [&](size_t i) { return i >= carried && (out_axes[i - carried] != 0 || out_backward[i - carried] != 0); };
+  auto turned = [&](size_t i) {
+    return i >= carried && (out_axes[i - carried] != 0 || out_backward[i - carried] != 0);
+  };
   for (size_t i = 0; i < use.outputs; ++i) p.names.push_back(turned(i) ? Sym{} : name_for(scope, n.outputs[i]));
   p.bind_turn = [&](Scope &inner, Sym turn, Body *body) {
     Body *around = std::exchange(body_, body);
@@ -224,7 +231,8 @@ void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
     if (out_backward[i - carried]) {
       last.op = "Slice";
       last.inputs = {v};
-      for (int64_t x : {int64_t{-1}, INT64_MIN, int64_t{0}, int64_t{-1}}) last.inputs.push_back(list(std::vector<int64_t>{x}));
+      for (int64_t x : {int64_t{-1}, INT64_MIN, int64_t{0}, int64_t{-1}})
+        last.inputs.push_back(list(std::vector<int64_t>{x}));
       if (axis != 0) v = emit(n.outputs[i], "Slice", last.inputs);
     }
     if (axis != 0) {

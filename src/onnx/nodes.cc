@@ -7,7 +7,8 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr size_t kMostInlined = 64;  // functions inside functions
+constexpr size_t kMostInlined = 64;       // functions inside functions
+constexpr size_t kMostNodes = 1 << 20;    // with functions in place
 
 }  // namespace
 
@@ -42,9 +43,9 @@ Value *Importer::lookup(const Scope &scope, Text name) {
 
 void Importer::bind(Scope &scope, Text name, Value *v) {
   if (name.empty()) return;
-  if (v && v->type) check_declared(scope, name, v->type);
   if (!scope.values.emplace(name, v).second || scope.initializers.count(name))
     invalid("value \"{}\" is defined twice", one_line(name));
+  if (v && v->type) check_declared(scope, name, v->type);
 }
 
 // What the model says of a value must not contradict what follows from its inputs.
@@ -56,13 +57,17 @@ void Importer::check_declared(const Scope &scope, Text name, const IrType *type)
   if (said.has_shape) same = same && said.dims.size() == type->rank();
   int64_t n;
   for (size_t i = 0; same && said.has_shape && i < said.dims.size(); ++i)
-    if (said.dims[i].kind == Dim::Value && said.dims[i].value >= 0 && int_value(type->dims[i], &n)) same = said.dims[i].value == n;
+    if (said.dims[i].kind == Dim::Value && said.dims[i].value >= 0 && int_value(type->dims[i], &n))
+      same = said.dims[i].value == n;
   if (same) return;
   std::string dims;
-  for (const Dim &d : said.dims)
-    dims += (dims.empty() ? "" : ", ") + (d.kind == Dim::Value ? std::to_string(d.value) : d.param.empty() ? "?" : one_line(d.param));
+  for (const Dim &d : said.dims) {
+    std::string name = d.param.empty() ? "?" : one_line(d.param);
+    dims += (dims.empty() ? "" : ", ") + (d.kind == Dim::Value ? std::to_string(d.value) : name);
+  }
   invalid("output \"{}\" is declared as {}[{}], but it is {}", one_line(name),
-          dtype_of(said.elem) == DType::Invalid ? type_name(said.elem) : dtype_name(dtype_of(said.elem)), dims, print(b, type));
+          dtype_of(said.elem) == DType::Invalid ? type_name(said.elem) : dtype_name(dtype_of(said.elem)), dims,
+          print(b, type));
 }
 
 Sym Importer::name_for(const Scope &scope, Text name) {
@@ -85,6 +90,7 @@ void Importer::nodes(const std::vector<Node> &nodes, const std::vector<Text> &wa
 }
 
 void Importer::node(const Node &n, Scope &scope) {
+  if (++imported_ > kMostNodes) throw TooLarge{};
   Syms around = from_;
   from_ = from_of(n, scope);
   try {
@@ -103,7 +109,8 @@ void Importer::node(const Node &n, Scope &scope) {
 
 void Importer::failed(const Node &n, Scope &scope, bool unsupported, std::string_view why) {
   auto opset = scope.opsets->find(is_default_domain(n.domain) ? Text() : n.domain);
-  error(unsupported, fmt::format("{}: {}", node_title(n, scope.prefix, opset == scope.opsets->end() ? 0 : opset->second), why));
+  error(unsupported,
+        fmt::format("{}: {}", node_title(n, scope.prefix, opset == scope.opsets->end() ? 0 : opset->second), why));
   for (Text name : n.outputs) {  // what reads them goes on if the model says their types
     if (name.empty() || scope.values.count(name)) continue;
     Value v{name};
@@ -238,8 +245,8 @@ void Importer::function_node(const Node &n, const Function &f, Scope &scope) {
     if (outer == &f) invalid("function {} calls itself", one_line(f.name));
   if (inlining_.size() == kMostInlined) invalid("functions nest deeper than {}", kMostInlined);
   if (n.inputs.size() > f.inputs.size() || n.outputs.size() > f.outputs.size())
-    invalid("function {} has {} inputs and {} outputs, found {} and {}", one_line(f.name), f.inputs.size(), f.outputs.size(),
-            n.inputs.size(), n.outputs.size());
+    invalid("function {} has {} inputs and {} outputs, found {} and {}", one_line(f.name), f.inputs.size(),
+            f.outputs.size(), n.inputs.size(), n.outputs.size());
   Opsets opsets;
   read_opsets(f.opsets, opsets);
   Scope inner;
@@ -253,7 +260,8 @@ void Importer::function_node(const Node &n, const Function &f, Scope &scope) {
   }
   for (size_t i = 0; i < f.inputs.size(); ++i) {
     Value *v = i < n.inputs.size() && !n.inputs[i].empty() ? lookup(scope, n.inputs[i]) : nullptr;
-    if (!inner.values.emplace(f.inputs[i], v).second) invalid("function {}: input \"{}\" is defined twice", one_line(f.name), one_line(f.inputs[i]));
+    if (!inner.values.emplace(f.inputs[i], v).second)
+      invalid("function {}: input \"{}\" is defined twice", one_line(f.name), one_line(f.inputs[i]));
   }
   std::vector<Text> wanted;
   for (size_t i = 0; i < n.outputs.size(); ++i) {

@@ -102,7 +102,9 @@ OpsetId read_opset(WireFile &file, Text message) {
 
 Graph read_graph(WireFile &file, Text message);
 
-AttrKind kind_numbered(int64_t n) { return n > 0 && n <= int64_t(AttrKind::TypeProtos) ? AttrKind(n) : AttrKind::Undefined; }
+AttrKind kind_numbered(int64_t n) {
+  return n > 0 && n <= int64_t(AttrKind::TypeProtos) ? AttrKind(n) : AttrKind::Undefined;
+}
 
 Attribute read_attribute(WireFile &file, Text message) {
   Fields f(file, message);

@@ -1,6 +1,6 @@
 // Read-only views of an ONNX file (onnx.proto). Text and bytes point into the mapped file and are never copied; only
-// what a graph is made of becomes structs. Any file is safe to read: sizes, nesting and the number of parts are bounded,
-// and what is wrong comes back as one message with the byte where it is.
+// what a graph is made of becomes structs. Any file is safe to read: sizes, nesting and the number of parts are
+// bounded, and what is wrong comes back as one message with the byte where it is.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// What ONNX has: its operators (default domain) and their attributes by opset. Tells a model that is wrong from one that
-// uses what mlc lacks.
+// What ONNX has: its operators (default domain) and their attributes by opset. Tells a model that is wrong from one
+// that uses what mlc lacks.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -74,7 +74,8 @@ Array decode_field(const Tensor &t, const Extent &e) {
     else if (field == Field::Double) f.each_double([&](double v) { fill.put(v); });
     else f.each_integer([&](int64_t v) { fill.put_integer(v); });
   }
-  if (int64_t(fill.size()) != e.bytes) invalid("it holds {} bytes of elements, its shape needs {}", fill.size(), e.bytes);
+  if (int64_t(fill.size()) != e.bytes)
+    invalid("it holds {} bytes of elements, its shape needs {}", fill.size(), e.bytes);
   return array;
 }
 

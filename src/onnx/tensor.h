@@ -21,8 +21,8 @@ struct Extent {
 // Checked: no negative dimension, no overflow. Throws Invalid or Unsupported.
 Extent extent_of(const Tensor &t);
 
-// The elements, from raw_data or from the typed field that the element type asks for; not for external data. Throws Invalid
-// if there are more or fewer than the shape says.
+// The elements, from raw_data or from the typed field that the element type asks for; not for external data. Throws
+// Invalid if there are more or fewer than the shape says.
 Array decode(const Tensor &t);
 // The same from bytes that lie elsewhere: dense, little-endian, sub-byte types packed from the low bits.
 Array decode(const Tensor &t, std::string_view bytes);

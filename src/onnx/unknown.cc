@@ -10,7 +10,8 @@ namespace {
 // How many elements the shape has; -1: there is nothing to do, or nothing to be done.
 int64_t unknown_shape(Importer &im, Use &u) {
   int64_t n;
-  if (!u.input(0) || !u.input(1) || u.inputs[1]->literal || im.known(u.inputs[1]) || u.inputs[1]->type->rank() != 1) return -1;
+  if (!u.input(0) || !u.input(1) || u.inputs[1]->literal || im.known(u.inputs[1]) || u.inputs[1]->type->rank() != 1)
+    return -1;
   return int_value(u.inputs[1]->type->dims[0], &n) && n <= 16 ? n : -1;
 }
 
@@ -46,7 +47,8 @@ void unknown_expand(Importer &im, Use &u) {
   for (int64_t i = rank; i < n; ++i) own.push_back(lit(im.b, int64_t{1}));
   for (const Expr *d : u.inputs[0]->type->dims) own.emplace_back(im.b, d);
   if (n < rank)
-    shape = im.emit(base, "Concat", {im.list(std::vector<int64_t>(size_t(rank - n), 1)), shape}, {attribute("axis", int64_t{0})});
+    shape = im.emit(base, "Concat", {im.list(std::vector<int64_t>(size_t(rank - n), 1)), shape},
+                    {attribute("axis", int64_t{0})});
   Value *narrow = im.emit(base, "Equal", {shape, im.integer(1)});
   u.inputs[1] = im.emit(base, "Where", {narrow, im.list(own), shape});
 }
@@ -54,17 +56,20 @@ void unknown_expand(Importer &im, Use &u) {
 // Exporters write "to the end" as 1000000000 or 2^31 - 1: for an unknown size that is a fact, to be checked once.
 void far_slice_end(Importer &im, Use &u) {
   constexpr int64_t kLarge = 1000000000;
+  if (!u.input(0)) return;
+  Exprs dims = u.inputs[0]->type->dims;
+  int64_t rank = int64_t(dims.size()), size;
   auto starts = u.input(1) ? im.known_ints(u.input(1)) : std::nullopt;
   auto ends = u.input(2) ? im.known_ints(u.input(2)) : std::nullopt;
   auto axes = u.input(3) ? im.known_ints(u.input(3)) : std::nullopt;
   auto steps = u.input(4) ? im.known_ints(u.input(4)) : std::nullopt;
-  if (!starts || !ends || (u.input(3) && !axes) || (u.input(4) && !steps) || ends->size() > size_t(int64_t(u.inputs[0]->type->rank()))) return;
+  if (!starts || !ends || (u.input(3) && !axes) || (u.input(4) && !steps) || ends->size() > dims.size()) return;
   bool any = false;
   for (size_t k = 0; k < ends->size(); ++k) {
-    int64_t axis = axes && k < axes->size() ? (*axes)[k] : int64_t(k), size;
-    if (axis < 0) axis += int64_t(u.inputs[0]->type->rank());
-    if (axis < 0 || axis >= int64_t(u.inputs[0]->type->rank()) || (steps && (k >= steps->size() || (*steps)[k] < 0))) continue;
-    const Expr *n = u.inputs[0]->type->dims[size_t(axis)];
+    int64_t axis = axes && k < axes->size() ? (*axes)[k] : int64_t(k);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank || (steps && (k >= steps->size() || (*steps)[k] < 0))) continue;
+    const Expr *n = dims[size_t(axis)];
     if ((*ends)[k] < kLarge || (*ends)[k] == INT64_MAX || int_value(n, &size)) continue;
     u.facts.push_back((X(im.b, n) <= (*ends)[k]).e);
     (*ends)[k] = INT64_MAX, any = true;

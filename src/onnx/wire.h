@@ -1,4 +1,5 @@
-// The fields of one protobuf message, over protozero: every access checks the wire type, and every error knows its byte.
+// The fields of one protobuf message, over protozero: every access checks the wire type, and every error knows its
+// byte.
 #pragma once
 #include <fmt/core.h>
 #include <protozero/pbf_reader.hpp>

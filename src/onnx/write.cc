@@ -123,6 +123,11 @@ bool Importer::itemize(Value *v) {
   return true;
 }
 
+bool Importer::is_input(const Value *v) const {
+  auto *n = as<Name>(v->expr);
+  return n && std::any_of(params_.begin(), params_.end(), [&](const Param &p) { return p.def.name == n->name; });
+}
+
 std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
   const OpInfo *op = find_op(use.op);
   if (!op) unsupported("no such operator");
@@ -161,7 +166,8 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
     return list;
   };
   const IrType *wanted = use.wanted == DType::Invalid ? nullptr : b.tensor(use.wanted, {});
-  auto types_with = [&](const std::vector<bool> &folded, std::vector<const Expr *> &args, std::vector<const Expr *> &facts) {
+  auto types_with = [&](const std::vector<bool> &folded, std::vector<const Expr *> &args,
+                        std::vector<const Expr *> &facts) {
     std::vector<const IrType *> types;
     args.clear();
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -187,13 +193,17 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
   std::vector<bool> none(inputs.size()), folded = none;
   std::vector<const Expr *> args, facts;
   std::vector<const IrType *> types;
+  std::string hint;
   while (types.empty()) try {
       types = types_with(none, args, facts);
-    } catch (const OpError &) {  // once more, with the elements that it asked for read when the program runs
+    } catch (const OpUnsupported &e) {  // once more, with the elements that it asked for read when the program runs
       bool more = false;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (asked[i] && !known(inputs[i])) more |= itemize(inputs[i]);
-      if (!more) throw;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!asked[i] || known(inputs[i])) continue;
+        more |= itemize(inputs[i]);
+        if (is_input(inputs[i])) hint = fmt::format("; --bind {}=VALUE fixes it", inputs[i]->name);
+      }
+      if (!more) unsupported("{}{}", e.what(), hint);
     }
 
   // What it asked for and got stands in the text as a number or a list: the text must give the same types.
@@ -236,7 +246,8 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
   return values;
 }
 
-Value *Importer::emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes, DType wanted) {
+Value *Importer::emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes,
+                      DType wanted) {
   Use use;
   use.op = std::move(op);
   use.inputs = std::move(inputs);
