@@ -3,7 +3,7 @@
 // graph.cc (values), ops.cc (operators), kernel.cc (stores, computes, blocks), calls.cc, index.cc (proofs).
 #pragma once
 #include <deque>
-#include <optional>
+#include <unordered_set>
 
 #include "arith/bounds.h"
 #include "base/diag.h"
@@ -163,6 +163,7 @@ class FuncChecker {
   };
   std::vector<Change> log_;
   std::unordered_map<Sym, uint32_t> blocks_;
+  std::unordered_set<std::string> remarks_;  // each is made once
 };
 
 }  // namespace mlc

@@ -17,7 +17,7 @@ bool has_load(const Expr *e) {
 }  // namespace
 
 void FuncChecker::unproved(std::string what) {
-  if (prove_) diag_.remark("@{}: {}", b_.text(f_.name), what);
+  if (prove_ && remarks_.insert(what).second) diag_.remark("@{}: {}", b_.text(f_.name), what);
 }
 
 Match FuncChecker::same(const Expr *x, const Expr *y) {
