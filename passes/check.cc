@@ -9,6 +9,6 @@ namespace mlc {
 static void run(Build &b, Module &m, const Options &, Diag &diag) { check(b, m, diag, diag.verbose); }
 
 extern const Pass pass_check;
-const Pass pass_check = {"check", "Verify a module", {}, run, false};
+const Pass pass_check = {"check", "Verify a module", {}, run, Stage::Planned, false};
 
 }  // namespace mlc

@@ -4,6 +4,7 @@
 namespace mlc {
 
 extern const Pass pass_fmt;
-const Pass pass_fmt = {"fmt", "Print a module in canonical form", {}, [](Build &, Module &, const Options &, Diag &) {}, false};
+const Pass pass_fmt = {"fmt", "Print a module in canonical form", {}, [](Build &, Module &, const Options &, Diag &) {},
+                       Stage::Planned, false};
 
 }  // namespace mlc

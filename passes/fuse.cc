@@ -352,6 +352,6 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
 }  // namespace
 
 extern const Pass pass_fuse;
-const Pass pass_fuse = {"fuse", "Join operators that can share one kernel into groups", {}, run};
+const Pass pass_fuse = {"fuse", "Join operators that can share one kernel into groups", {}, run, Stage::Operators};
 
 }  // namespace mlc

@@ -161,6 +161,6 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
 }  // namespace
 
 extern const Pass pass_lower;
-const Pass pass_lower = {"lower", "Turn operators and groups into kernels of computes", kOptions, run};
+const Pass pass_lower = {"lower", "Turn operators and groups into kernels of computes", kOptions, run, Stage::Groups};
 
 }  // namespace mlc

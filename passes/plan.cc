@@ -332,6 +332,6 @@ void run(Build &b, Module &m, const Options &, Diag &diag) { Plan(b, m, diag).ru
 }  // namespace
 
 extern const Pass pass_plan;
-const Pass pass_plan = {"plan", "Give every value of a graph its place in memory", {}, run};
+const Pass pass_plan = {"plan", "Give every value of a graph its place in memory", {}, run, Stage::Groups};
 
 }  // namespace mlc

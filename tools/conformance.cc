@@ -122,39 +122,39 @@ std::map<std::string, std::string> small_inputs(const Case &c, bool floats) {
   return bind;
 }
 
-struct Prepared {
-  Stage stage;
-  std::map<std::string, std::string> bound;  // inputs that became constants
+struct Scratch {
+  std::string path;
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "mlc-test-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) failed("no temporary folder: {}", strerror(errno));
+    path = pattern;
+  }
+  ~Scratch() {
+    std::error_code e;
+    fs::remove_all(path, e);
+  }
 };
 
-void import(const Case &c, Prepared &p) {
+struct Prepared {
+  Program stage;
+  std::map<std::string, std::string> bound;  // inputs that became constants
+  std::unique_ptr<Scratch> scratch;          // of emitted C++
+};
+
+void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p) {
+  p.stage.build = std::make_unique<Build>();
+  p.bound = bind;
   std::string errors;
-  auto attempt = [&](std::map<std::string, std::string> bind) {
-    p.stage.build = std::make_unique<Build>();
-    p.stage.module = Module();
-    p.bound = bind;
-    errors.clear();
-    return import_onnx(*p.stage.build, {c.model, std::move(bind), "", false}, p.stage.module, errors);
-  };
-  // What must be known when compiling is taken from the data, as few inputs as do.
-  bool ok = attempt({});
-  if (!ok) {
-    std::string before = errors;
-    for (bool floats : {false, true}) {
-      auto bind = small_inputs(c, floats);
-      if (!ok && !bind.empty() && c.sets.size() == 1) ok = attempt(bind);
-    }
-    if (!ok) errors = before;
-  }
-  if (!ok) {
-    if (errors.find("not supported here") != std::string::npos && errors.find("invalid model") == std::string::npos) skipped("{}", first_line(errors));
+  if (!import_onnx(*p.stage.build, {c.model, std::move(bind), "", false}, p.stage.module, errors)) {
+    bool lacks = errors.find("not supported here") != std::string::npos && errors.find("invalid model") == std::string::npos;
+    if (lacks) skipped("{}", first_line(errors));
     failed("import: {}", first_line(errors));
   }
   Diag diag("import");
   if (!check(*p.stage.build, p.stage.module, diag)) failed("check after import: {}", first_line(diag.messages()[0]));
 }
 
-void passes(Stage &stage, bool must_plan) {
+void passes(Program &stage, bool must_plan) {
   for (const Pass *pass : usual_passes()) {
     Module before = stage.module;  // nodes never change
     char *text = nullptr;
@@ -230,32 +230,21 @@ bool command(const std::string &line, std::string &errors, const std::string &sc
   return rc == 0;
 }
 
-struct Scratch {
-  std::string path;
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "mlc-test-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) failed("no temporary folder: {}", strerror(errno));
-    path = pattern;
-  }
-  ~Scratch() {
-    std::error_code e;
-    fs::remove_all(path, e);
-  }
-};
+void emit(const Case &c, Prepared &p) {
+  p.scratch = std::make_unique<Scratch>();
+  CodegenOptions g;
+  g.cpp.name = "model", g.folder = p.scratch->path + "/out", g.with_main = true, g.module_path = c.model;
+  Diag diag("codegen");
+  std::string text;
+  if (!codegen(*p.stage.build, p.stage.module, g, text, diag)) failed("codegen: {}", first_line(diag.messages()[0]));
+}
 
 void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
-  Scratch scratch;
-  const std::string &dir = scratch.path;
-  CodegenOptions g;
-  g.cpp.name = "model", g.folder = dir + "/out", g.with_main = true, g.module_path = c.model;
-  Diag diag("codegen");
-  std::string text, errors;
-  if (!codegen(*p.stage.build, p.stage.module, g, text, diag)) failed("codegen: {}", first_line(diag.messages()[0]));
+  const std::string &dir = p.scratch->path, out = dir + "/out";
   const Func &f = entry_of(p);
-
-  std::string sources, all = o.compiler, program = dir + "/model";
+  std::string sources, errors, all = o.compiler, program = dir + "/model";
   std::vector<fs::path> files;
-  for (const auto &e : fs::directory_iterator(g.folder)) files.push_back(e.path());
+  for (const auto &e : fs::directory_iterator(out)) files.push_back(e.path());
   std::sort(files.begin(), files.end());
   for (const fs::path &file : files) {
     bool source = file.extension() == ".cc" || file.extension() == ".S";
@@ -267,7 +256,7 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
   if (!cached.empty() && fs::exists(cached)) {
     program = cached;
   } else {
-    if (!command(fmt::format("cd {} && {}{} -o {}", g.folder, o.compiler, sources, program), errors, dir)) failed("c++: {}", errors);
+    if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir)) failed("c++: {}", errors);
     if (!cached.empty()) {  // in place at once: several processes share the folder
       std::error_code e;
       fs::create_directories(o.cache, e);
@@ -278,7 +267,7 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
   }
   for (const DataSet &set : c.sets) {
     std::vector<Array> args = arguments(c, p, set), outputs;
-    std::string line = fmt::format("cd {} && {} -o {}/out%d.npy", g.folder, program, dir);
+    std::string line = fmt::format("cd {} && {} -o {}/out%d.npy", out, program, dir);
     for (size_t i = 0; i < args.size(); i++) {
       std::string path = fmt::format("{}/in{}.npy", dir, i);
       if (!write_npy_file(path, args[i], &errors)) failed("{}", errors);
@@ -298,12 +287,34 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
 
 }  // namespace
 
+namespace {
+
+// Everything before the program runs; what is emitted is in `scratch`.
+std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options, Prepared &p) {
+  try {
+    p = Prepared();
+    import(c, std::move(bind), p);
+    if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp);
+    if (options.route == Route::Cpp) emit(c, p);
+    return {};
+  } catch (const Stop &s) {
+    return s.result;
+  }
+}
+
+}  // namespace
+
 CaseResult run_case(const std::string &folder, const CaseOptions &options) {
   try {
     Case c = load(folder);
     Prepared p;
-    import(c, p);
-    if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp);
+    auto stop = prepare(c, {}, options, p);
+    // What must be known when compiling is taken from the data, as few inputs as do.
+    for (bool floats : {false, true}) {
+      auto bind = small_inputs(c, floats);
+      if (stop && !bind.empty() && c.sets.size() == 1 && !prepare(c, bind, options, p)) stop.reset();
+    }
+    if (stop) return *stop;
     if (options.route == Route::Cpp) compiled(c, p, options);
     else interpret(c, p);
     return {CaseResult::Passed, ""};

@@ -151,7 +151,7 @@ class Driver {
   bool verbose_;
   std::string model_;
   CodegenOptions codegen_;
-  Stage stage_;
+  Program stage_;
   int number_ = 1;
 };
 

@@ -1,6 +1,5 @@
 #include "pipeline.h"
 
-#include "check/check.h"
 #include "passes.h"
 #include "text/text.h"
 
@@ -19,10 +18,10 @@ std::vector<const Pass *> usual_passes() {
   return passes;
 }
 
-bool reread(Stage &stage, const std::string &name, FILE *errors, const std::string &tool) {
+bool reread(Program &stage, const std::string &name, FILE *errors, const std::string &tool) {
   std::string text;
   print(*stage.build, stage.module, text);
-  Stage next;
+  Program next;
   next.source = std::make_unique<Source>(Source::from_string(name, text));
   next.build = std::make_unique<Build>();
   Diag diag(tool, next.source.get());
@@ -32,12 +31,10 @@ bool reread(Stage &stage, const std::string &name, FILE *errors, const std::stri
   return ok;
 }
 
-bool run_pass(const Pass &pass, const Options &options, Stage &stage, bool verbose, FILE *errors) {
+bool run_pass(const Pass &pass, const Options &options, Program &stage, bool verbose, FILE *errors) {
   Diag diag(pass.name, stage.source.get());
   diag.verbose = verbose;
-  pass.run(*stage.build, stage.module, options, diag);
-  if (!diag.errors() && pass.verify) check(*stage.build, stage.module, diag);
-  bool ok = !diag.errors();
+  bool ok = run_pass(pass, *stage.build, stage.module, options, diag);
   diag.print(errors);
   return ok;
 }

@@ -14,16 +14,16 @@ std::vector<const Pass *> usual_passes();
 const Pass *pass_named(std::string_view name);  // null if there is none
 
 // A module with what its nodes live in.
-struct Stage {
+struct Program {
   std::unique_ptr<Source> source;  // what its places refer to; null before the first text
   std::unique_ptr<Build> build;
   Module module;
 };
 
 // Runs one pass and the verifier. False: the errors were printed; they refer to the text before the pass.
-bool run_pass(const Pass &pass, const Options &options, Stage &stage, bool verbose, FILE *errors);
+bool run_pass(const Pass &pass, const Options &options, Program &stage, bool verbose, FILE *errors);
 // Prints the module and reads it back as a text called `name`, as the next tool of a pipe would.
-bool reread(Stage &stage, const std::string &name, FILE *errors, const std::string &tool);
+bool reread(Program &stage, const std::string &name, FILE *errors, const std::string &tool);
 
 // Runs what is still due before code can be emitted: lower if operators or groups are left, plan if no arena is given.
 void finish(Build &b, Module &m, Diag &diag);

@@ -11,6 +11,26 @@ namespace mlc {
 
 static constexpr OptionSpec kOutput = {"output,o", "FILE", "write to FILE instead of standard output"};
 
+static bool too_late(const Pass &pass, const Build &b, const Module &m, Diag &diag) {
+  const Func *late = nullptr;
+  for (const Item *i : m.items) {
+    auto *f = as<Func>(i);
+    if (!f || f->func != FuncKind::Graph) continue;
+    if (stage_of(b, *f) <= pass.latest) return false;
+    if (!late) late = f;
+  }
+  if (late)
+    diag.error(late->at, "too late: graph @{} is {} already, mlc-{} takes {} at the latest", b.text(late->name),
+               stage_name(stage_of(b, *late)), pass.name, stage_name(pass.latest));
+  return late != nullptr;
+}
+
+bool run_pass(const Pass &pass, Build &b, Module &m, const Options &options, Diag &diag) {
+  if (!too_late(pass, b, m, diag)) pass.run(b, m, options, diag);
+  if (!diag.errors() && pass.verify) check(b, m, diag);
+  return !diag.errors();
+}
+
 static int run_filter(const Pass &pass, const Options &options) {
   Source source = Source::open(options.files.empty() ? "-" : options.files[0]);
   if (!source.error.empty()) {
@@ -21,13 +41,9 @@ static int run_filter(const Pass &pass, const Options &options) {
   Module m;
   Diag diag(pass.name, &source);
   diag.verbose = options.has("verbose");
-  if (read(b, source, m, diag)) {
-    pass.run(b, m, options, diag);
-    if (!diag.errors() && pass.verify) check(b, m, diag);
-  }
-  bool failed = diag.errors();
+  bool ok = read(b, source, m, diag) && run_pass(pass, b, m, options, diag);
   diag.print(stderr);
-  if (failed) return 1;
+  if (!ok) return 1;
   std::string text, error;
   print(b, m, text);
   if (write_all(options.get("output"), text, &error)) return 0;

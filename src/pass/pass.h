@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/diag.h"
+#include "check/stage.h"
 #include "ir/module.h"
 
 namespace mlc {
@@ -37,8 +38,12 @@ struct Pass {
   const char *summary;  // one line
   std::span<const OptionSpec> options;
   void (*run)(Build &b, Module &m, const Options &options, Diag &diag);
-  bool verify = true;  // the verifier runs on the result; mlc-fmt alone goes without
+  Stage latest = Stage::Planned;  // a module whose graphs are all beyond it comes too late
+  bool verify = true;             // the verifier runs on the result; mlc-fmt alone goes without
 };
+
+// Reports a module that comes too late for the pass, else runs it and the verifier. False: there are errors.
+bool run_pass(const Pass &pass, Build &b, Module &m, const Options &options, Diag &diag);
 
 // The one main of all filters: options, read, run, verify, print. Returns the exit code.
 int filter(int argc, char **argv, const Pass &pass);
