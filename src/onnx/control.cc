@@ -49,11 +49,6 @@ const Expr *Importer::condition(Value *v) {
   return v->expr;
 }
 
-bool Importer::is_known(Value *v, bool truth) {
-  const Elements &e = known(v);
-  return e && e->size() == 1 && is_truth((*e)[0], truth);
-}
-
 // A value as something that can be yielded or carried.
 Value *Importer::named(Value *v) { return v->literal ? emit(v->name.empty() ? "v" : v->name, "Identity", {v}) : v; }
 
@@ -61,7 +56,7 @@ Value *Importer::named(Value *v) { return v->literal ? emit(v->name.empty() ? "v
 std::optional<std::vector<Value *>> Importer::run_body(const Graph &g, Scope &inner, Body *into) {
   Body *around = body_;
   size_t errors = errors_.size(), items = itemized_.size();
-  if (into) body_ = into;
+  if (into) body_ = into, ++bodies_;
   std::vector<Text> wanted;
   for (const ValueInfo &v : g.outputs) wanted.push_back(v.name);
   std::vector<Value *> values;
@@ -71,10 +66,10 @@ std::optional<std::vector<Value *>> Importer::run_body(const Graph &g, Scope &in
     if (errors_.size() == errors)
       for (Text name : wanted) values.push_back(named(lookup(inner, name)));
   } catch (...) {
-    body_ = around;
+    body_ = around, bodies_ -= into != nullptr;
     throw;
   }
-  body_ = around;
+  body_ = around, bodies_ -= into != nullptr;
   while (into && itemized_.size() > items) itemized_.back()->known.reset(), itemized_.pop_back();  // not seen outside
   if (errors_.size() != errors || std::any_of(values.begin(), values.end(), [](Value *v) { return !v->type; }))
     return std::nullopt;

@@ -319,6 +319,9 @@ constexpr Row kRows[] = {
     {"Resize", 11, resize_10},      {"Upsample", kAlways, upsample}, {"Resize", kAlways, resize_empty},
     {"Scatter", kAlways, scatter},  {"RoiAlign", 16, roi_align},    {"GridSample", 20, grid_sample},
     {"Reshape", kAlways, unknown_reshape}, {"Expand", kAlways, unknown_expand},
+    {"RandomNormal", kAlways, draw_tensor}, {"RandomNormalLike", kAlways, draw_tensor},
+    {"RandomUniform", kAlways, draw_tensor}, {"RandomUniformLike", kAlways, draw_tensor},
+    {"Bernoulli", kAlways, draw_bernoulli}, {"Dropout", kAlways, draw_dropout},
     {"DFT", 20, dft},               {"GroupNormalization", 21, group_norm}, {"Range", kAlways, range},
 };
 
@@ -331,8 +334,6 @@ struct ResultType {
 constexpr ResultType kResultTypes[] = {
     {"Cast", "to", 0},                  {"BitCast", "to", 0},
     {"EyeLike", "dtype", -1},           {"Bernoulli", "dtype", -1},
-    {"RandomNormal", "dtype", 1},       {"RandomUniform", "dtype", 1},
-    {"RandomNormalLike", "dtype", -1},  {"RandomUniformLike", "dtype", -1},
     {"Multinomial", "dtype", 6},        {"BlackmanWindow", "output_datatype", 1},
     {"HammingWindow", "output_datatype", 1}, {"HannWindow", "output_datatype", 1},
     {"MelWeightMatrix", "output_datatype", 1}, {"QuantizeLinear", "output_dtype", 2},
@@ -365,6 +366,8 @@ void convert(Importer &im, Use &use) {
   result_type(use);
 }
 
-bool is_converted(std::string_view op) { return op == "Upsample" || op == "Scatter"; }
+bool is_converted(std::string_view op) {
+  return op == "Upsample" || op == "Scatter" || op == "RandomNormalLike" || op == "RandomUniformLike";
+}
 
 }  // namespace mlc::onnx

@@ -48,6 +48,8 @@ struct Use {
   std::vector<Attribute> attributes;
   size_t outputs = 1, listed = 1;        // how many results are wanted; how many the model's node lists
   DType wanted = DType::Invalid;         // element type of the first result, where the inputs do not say it
+  std::vector<X> wanted_dims;            // with `wanted`: its shape, where nothing else says it
+  bool advances = false;                 // its last result is the next state of the generator
   std::vector<const Expr *> facts;       // what it relies on
   std::function<Use(Value *)> then;  // the operator that makes the first output from the first result, if they differ
   Text base;                             // what names of temporaries are made from
@@ -109,7 +111,10 @@ class Importer {
   Value *list(const std::vector<X> &v);
   const Elements &known(Value *v);       // a small constant is decoded on the first call
   std::optional<std::vector<int64_t>> known_ints(Value *v);
+  bool is_known(Value *v, bool truth);
   const Bounds &bounds() const { return bounds_; }
+  bool inside_body() const { return bodies_; }
+  Value *random_state = nullptr;         // where the generator stands; null: nothing was drawn yet
 
   // Writes an operator and returns its result; `base`: what its name is made from.
   Value *emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes = {},
@@ -176,7 +181,6 @@ class Importer {
   std::vector<Value *> write_loop(const LoopParts &p, const Scope &scope);
   Scope inside(const Scope &scope) const;
   Sym new_size();
-  bool is_known(Value *v, bool truth);
   std::optional<std::vector<Value *>> run_body(const Graph &g, Scope &inner, Body *into);
   const Expr *condition(Value *v);
   const Expr *trip_count(Value *v);
@@ -222,6 +226,7 @@ class Importer {
   std::unordered_map<std::string, const Function *> functions_;
   std::vector<const Function *> inlining_;
   size_t imported_ = 0;                                    // nodes
+  int bodies_ = 0;                                         // around the node that is imported
   std::deque<Tensor> tensors_;                             // given by attributes of functions
 };
 
@@ -229,6 +234,9 @@ class Importer {
 
 // Changes a use of an older opset to the newest one's meaning. Throws Invalid or Unsupported (convert.cc).
 void convert(Importer &im, Use &use);
+void draw_tensor(Importer &im, Use &u);      // random.cc
+void draw_bernoulli(Importer &im, Use &u);
+void draw_dropout(Importer &im, Use &u);
 void unknown_reshape(Importer &im, Use &u);  // conversions of any opset (unknown.cc)
 void unknown_expand(Importer &im, Use &u);
 void far_slice_end(Importer &im, Use &u);

@@ -201,6 +201,7 @@ void Importer::standard_node(const Node &n, Scope &scope) {
   } else {
     for (Text name : outputs) names.push_back(name_for(scope, name));
     values = write(use, names);
+    if (use.advances) random_state = values.back();
   }
   for (size_t i = 0; i < values.size() && i < outputs.size(); ++i) bind(scope, outputs[i], values[i]);
 }

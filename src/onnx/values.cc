@@ -106,6 +106,11 @@ const Elements &Importer::known(Value *v) {
   return v->known;
 }
 
+bool Importer::is_known(Value *v, bool truth) {
+  const Elements &e = known(v);
+  return e && e->size() == 1 && is_truth((*e)[0], truth);
+}
+
 std::optional<std::vector<int64_t>> Importer::known_ints(Value *v) {
   const Elements &e = known(v);
   if (!e) return std::nullopt;

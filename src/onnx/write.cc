@@ -165,7 +165,9 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
     for (X x : *e) list.push_back(x.e);
     return list;
   };
-  const IrType *wanted = use.wanted == DType::Invalid ? nullptr : b.tensor(use.wanted, {});
+  std::vector<const Expr *> wanted_dims;
+  for (X d : use.wanted_dims) wanted_dims.push_back(d.e);
+  const IrType *wanted = use.wanted == DType::Invalid ? nullptr : b.tensor(use.wanted, b.list(wanted_dims));
   auto types_with = [&](const std::vector<bool> &folded, std::vector<const Expr *> &args,
                         std::vector<const Expr *> &facts) {
     std::vector<const IrType *> types;
