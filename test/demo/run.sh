@@ -22,8 +22,8 @@ stage() {  # OUTPUT COMMAND: runs it, prints it with the lines that it made and 
   lines=$(cat $1 | wc -l)
   printf '  %-64s %5d lines %6d.%d ms\n' "$2" "$lines" $((us / 1000)) $((us % 1000 / 100))
 }
-show() {  # FILE SED-SCRIPT: a part of a stage's text
-  sed -n "$2" "$1" | sed "s/^/    $dim/; s/\$/$plain/"
+show() {  # FILE SED-SCRIPT: a part of a stage's text, long lines cut
+  sed -n "$2" "$1" | sed -E 's/^(.{112}).{3,}/\1.../' | sed "s/^/    $dim/; s/\$/$plain/"
 }
 
 title 'digits_cnn.onnx, 8 kB, trained on 1437 images of handwritten digits; stage by stage (files in build/demo)'
@@ -45,6 +45,7 @@ stage 'out/*.cc' "g++ -std=c++17 -O2 -Wall -Wextra -Wpedantic -Werror -o $main o
 title '200 images that it has never seen'
 python3 "$root/test/demo/images.py" shape digits_test_images.npy 200 1 8 8 >images.npy
 "./$main" --repeat 20 images.npy -o logits.npy | tee run.txt
+awk '{ printf "%.1f us an image\n", $2 / 200 }' run.txt
 python3 "$root/test/demo/images.py" report images.npy digits_test_labels.npy logits.npy | tee -a run.txt
 
 if [ "${1:-}" = --check ]; then
