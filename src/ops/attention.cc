@@ -28,7 +28,8 @@ Heads heads_of(OpUse &u, size_t input, std::string_view count) {
   } else if (x.size() == 3) {
     int64_t n = u.has_attr(count) ? u.attr_int(count) : 0, c;
     if (n < 1) u.fail(fmt::format("attribute '{}' is needed for inputs of rank 3", count));
-    if (is_const(x[2], &c) && c % n) u.fail(fmt::format("{}: {} does not divide into {} heads", u.input_name(input), c, n));
+    if (is_const(x[2], &c) && c % n)
+      u.fail(fmt::format("{}: {} does not divide into {} heads", u.input_name(input), c, n));
     h.heads = u.lit(n), h.time = x[1], h.size = floordiv(x[2], n);
   } else {
     u.fail(fmt::format("{}: expected rank 3 or 4, found {}", u.input_name(input), x.size()));
@@ -54,7 +55,8 @@ std::vector<Dims> attention_shape(OpUse &u) {
   u.assume_equal(v.time, k.time, "length of the values");
   u.assume_equal(v.heads, k.heads, "heads of the values");
   int64_t a, b;
-  if (is_const(q.heads, &a) && is_const(k.heads, &b) && (b == 0 || a % b)) u.fail(fmt::format("{} query heads do not divide into {}", a, b));
+  if (is_const(q.heads, &a) && is_const(k.heads, &b) && (b == 0 || a % b))
+    u.fail(fmt::format("{} query heads do not divide into {}", a, b));
   if (u.has(4) != u.has(5)) u.fail("past_key and past_value come together");
   if (u.has(4) && u.has(6)) u.fail("nonpad_kv_seqlen does not go with past keys");
   X batch = u.dim(0, 0), total = k.time;
@@ -170,7 +172,8 @@ void attention(Define &d) {
     bool packed = y.rank() == 3;
     X head = packed ? floordiv(i[2], v.size) : i[1], time = packed ? i[1] : i[2], k_v = packed ? i[2] % v.size : i[3];
     X sum = d.reduce("sum", {total}, [&](const Indices &r) {
-      return probability({i[0], head, time, r[0]}) * as_type(values.at({i[0], head_of(head, q, v), r[0], k_v}), tv, wide);
+      return probability({i[0], head, time, r[0]}) *
+             as_type(values.at({i[0], head_of(head, q, v), r[0], k_v}), tv, wide);
     });
     return as_type(sum, wide, t);
   });
@@ -198,7 +201,8 @@ void rotary(Define &d) {
     X a = interleaved ? pair * 2 : pair, b = interleaved ? pair * 2 + 1 : pair + half;
     auto part = [&](X p) { return as_type(x.at({i[0], head, time, p}), t, wide); };
     auto factor = [&](const Tensor &c) { return as_type(c(concat(place, {pair})), t, wide); };
-    X turned = where(first, factor(cos) * part(a) - factor(sin) * part(b), factor(sin) * part(a) + factor(cos) * part(b));
+    X turned =
+        where(first, factor(cos) * part(a) - factor(sin) * part(b), factor(sin) * part(a) + factor(cos) * part(b));
     return as_type(rotated ? where(k < n, turned, part(k)) : turned, wide, t);
   };
   if (!d.has(3)) return d.compute(y, [&](const Indices &i) { return value(i, {i[0], packed ? i[1] : i[2]}); });
@@ -273,7 +277,8 @@ void causal_conv(Define &d) {
 }
 
 // ---- LinearAttention: a state s[batch, head, k, m], updated by each token in turn
-//   s = exp(decay) * s;  v = beta * (v - s' k);  s = s + k v';  y = scale * q' s     (decay and beta where there are any)
+//   s = exp(decay) * s;  v = beta * (v - s' k);  s = s + k v';  y = scale * q' s     (decay and beta where there are
+//   any)
 
 std::vector<Dims> linear_attention_shape(OpUse &u) {
   Heads q = heads_of(u, 0, "q_num_heads"), k = heads_of(u, 1, "kv_num_heads"), v = heads_of(u, 2, "kv_num_heads");
@@ -283,7 +288,8 @@ std::vector<Dims> linear_attention_shape(OpUse &u) {
   if (gated != u.has(4)) u.fail(fmt::format("update_rule \"{}\" {} decay", rule, gated ? "needs" : "has no"));
   if (delta != u.has(5)) u.fail(fmt::format("update_rule \"{}\" {} beta", rule, delta ? "needs" : "has no"));
   if (u.rank(0) != 3 || u.rank(1) != 3 || u.rank(2) != 3) u.fail("query, key and value have rank 3");
-  if (u.attr_int("q_num_heads") % u.attr_int("kv_num_heads")) u.fail("the query heads do not divide by the other heads");
+  if (u.attr_int("q_num_heads") % u.attr_int("kv_num_heads"))
+    u.fail("the query heads do not divide by the other heads");
   X batch = u.dim(0, 0);
   return {{batch, q.time, q.heads * v.size}, {batch, k.heads, k.size, v.size}};
 }

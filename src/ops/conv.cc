@@ -22,7 +22,8 @@ Conv conv_of(OpUse &u, size_t w_input) {
   int64_t groups = u.attr_int("group"), m;
   if (groups < 1) u.fail("group must be at least 1");
   u.assume_equal(w[1] * groups, x[1], "channels of the input");
-  if (is_const(w[0], &m) && m % groups) u.fail(fmt::format("{} channels of the result do not divide into {} groups", m, groups));
+  if (is_const(w[0], &m) && m % groups)
+    u.fail(fmt::format("{} channels of the result do not divide into {} groups", m, groups));
   return {Window(u, spatial(x), size, false), u.lit(groups), w[1], floordiv(w[0], groups)};
 }
 
@@ -64,7 +65,8 @@ void conv(Define &d) {
   Conv c = conv_of(d, 1);
   Tensor x = padded(d, d.in(0), c.window, zero(d.b, t));
   d.compute(y, [&](const Indices &i) {
-    X v = window_sum(d, c, i, [&](const Indices &p, const Indices &q) { return as_type(x(p), t, wide) * as_type(w(q), t, wide); });
+    X v = window_sum(
+        d, c, i, [&](const Indices &p, const Indices &q) { return as_type(x(p), t, wide) * as_type(w(q), t, wide); });
     if (d.has(2)) v = v + as_type(d.in(2)({i[1]}), t, wide);
     return as_type(v, wide, t);
   });
@@ -108,8 +110,8 @@ void qlinear_conv(Define &d) {
   });
 }
 
-// ---- ConvTranspose: w[c, m / group, kernel..]. The result at o gathers x at (o + before - t * dilation) / stride where
-// that is whole and inside.
+// ---- ConvTranspose: w[c, m / group, kernel..]. The result at o gathers x at (o + before - t * dilation) / stride
+// where that is whole and inside.
 
 namespace {
 

@@ -1,4 +1,5 @@
-// Einsum: "bij,bjk->bik" as one sum of products. Letters are dimensions, `...` stands for broadcast dimensions in front.
+// Einsum: "bij,bjk->bik" as one sum of products. Letters are dimensions, `...` stands for broadcast dimensions in
+// front.
 #include <algorithm>
 #include <map>
 
@@ -41,14 +42,16 @@ Equation equation_of(OpUse &u) {
   for (size_t comma; (comma = left.find(',')) != std::string_view::npos; left = left.substr(comma + 1))
     e.inputs.push_back(term_of(u, left.substr(0, comma)));
   e.inputs.push_back(term_of(u, left));
-  if (e.inputs.size() != u.inputs()) u.fail(fmt::format("the equation has {} terms for {} inputs", e.inputs.size(), u.inputs()));
+  if (e.inputs.size() != u.inputs())
+    u.fail(fmt::format("the equation has {} terms for {} inputs", e.inputs.size(), u.inputs()));
   std::map<char, int> uses;
   for (size_t n = 0; n < e.inputs.size(); ++n) {
     const Term &t = e.inputs[n];
     Dims x = u.dims(n);
     bool dots = t.dots != std::string::npos;
     if (dots ? x.size() < t.letters.size() : x.size() != t.letters.size())
-      u.fail(fmt::format("term {} of the equation has {} letters, the input has rank {}", n, t.letters.size(), x.size()));
+      u.fail(
+          fmt::format("term {} of the equation has {} letters, the input has rank {}", n, t.letters.size(), x.size()));
     size_t extra = x.size() - t.letters.size();
     if (dots) e.dots = broadcast(u, e.dots, Dims(x.begin() + t.dots, x.begin() + t.dots + extra));
     for (size_t k = 0; k < t.letters.size(); ++k) {

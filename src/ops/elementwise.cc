@@ -217,8 +217,8 @@ std::vector<Dims> prelu_shape(OpUse &u) {
 
 namespace {
 
-// What an f8 type makes of values that do not fit when it does not saturate: NaN, or inf where it has one, from `limit` on
-// (where rounding to nearest even leaves the range; `tie`: the limit itself stays).
+// What an f8 type makes of values that do not fit when it does not saturate: NaN, or inf where it has one, from `limit`
+// on (where rounding to nearest even leaves the range; `tie`: the limit itself stays).
 struct Overflow {
   DType type;
   double limit;
@@ -256,7 +256,8 @@ void cast_op(Define &d) {
       DType t = from == DType::F64 ? from : DType::F32;
       X size = call("abs", {wide}), limit = lit(d.b, o.limit, t), beyond = X(d.b, d.b.number(std::nan("")));
       if (o.inf)  // a literal inf of the type would be its largest number
-        beyond = call("bits.f8e5m2", {where(wide < zero(d.b, t), cast(DType::U8, d.lit(0xfc)), cast(DType::U8, d.lit(0x7c)))});
+        beyond = call("bits.f8e5m2",
+                      {where(wide < zero(d.b, t), cast(DType::U8, d.lit(0xfc)), cast(DType::U8, d.lit(0x7c)))});
       return where(o.tie ? size > limit : size >= limit, beyond, cast(to, v));
     }
     return cast(to, v);

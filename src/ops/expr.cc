@@ -111,7 +111,8 @@ X floordiv(X a, X b) {
   if (!int_of(b, &v) || v <= 0) return binary(Op::FloorDiv, a, b);
   if (v == 1) return a;
   if (factor(a, &base, &c) && c % v == 0) return base * (c / v);
-  if (split(a, &rest, &d) && factor(rest, &base, &c) && c % v == 0 && fold_floordiv(d, v, &q)) return base * (c / v) + q;
+  if (split(a, &rest, &d) && factor(rest, &base, &c) && c % v == 0 && fold_floordiv(d, v, &q))
+    return base * (c / v) + q;
   return binary(Op::FloorDiv, a, b);
 }
 X operator%(X a, X b) {

@@ -59,7 +59,8 @@ namespace {
 size_t index_length(const OpUse &u, size_t input) {
   Dims ids = u.dims(input);
   int64_t q;
-  if (ids.empty() || !is_const(ids.back(), &q)) u.lack("the last dimension of the indices must be known when compiling");
+  if (ids.empty() || !is_const(ids.back(), &q))
+    u.lack("the last dimension of the indices must be known when compiling");
   return size_t(q);
 }
 // The q checked indices of a row of ids.
@@ -101,7 +102,8 @@ X combined(const std::string &reduction, X old, X value) {
 }
 void check_reduction(const OpUse &u) {
   std::string r = u.attr_str("reduction");
-  if (r != "none" && r != "add" && r != "mul" && r != "max" && r != "min") u.fail(fmt::format("unknown reduction \"{}\"", r));
+  if (r != "none" && r != "add" && r != "mul" && r != "max" && r != "min")
+    u.fail(fmt::format("unknown reduction \"{}\"", r));
 }
 }  // namespace
 
@@ -110,7 +112,8 @@ std::vector<Dims> scatter_elements_shape(OpUse &u) {
   u.axis("axis", u.rank(0));
   Dims ids = u.dims(1), updates = u.dims(2);
   if (ids.size() != u.rank(0) || updates.size() != ids.size()) u.fail("inputs of different rank");
-  for (size_t k = 0; k < ids.size(); ++k) u.assume_equal(updates[k], ids[k], fmt::format("dimension {} of the updates", k));
+  for (size_t k = 0; k < ids.size(); ++k)
+    u.assume_equal(updates[k], ids[k], fmt::format("dimension {} of the updates", k));
   return {u.dims(0)};
 }
 void scatter_elements(Define &d) {
@@ -132,8 +135,10 @@ std::vector<Dims> scatter_nd_shape(OpUse &u) {
   Dims x = u.dims(0), ids = u.dims(1), updates = u.dims(2);
   if (q > x.size()) u.fail(fmt::format("{} indices for an input of rank {}", q, x.size()));
   Dims want = concat(head(ids, ids.size() - 1), tail(x, q));
-  if (want.size() != updates.size()) u.fail(fmt::format("updates of rank {}, expected {}", updates.size(), want.size()));
-  for (size_t k = 0; k < want.size(); ++k) u.assume_equal(updates[k], want[k], fmt::format("dimension {} of the updates", k));
+  if (want.size() != updates.size())
+    u.fail(fmt::format("updates of rank {}, expected {}", updates.size(), want.size()));
+  for (size_t k = 0; k < want.size(); ++k)
+    u.assume_equal(updates[k], want[k], fmt::format("dimension {} of the updates", k));
   return {x};
 }
 void scatter_nd(Define &d) {
@@ -175,7 +180,8 @@ void one_hot(Define &d) {
 
 std::vector<Dims> reverse_sequence_shape(OpUse &u) {
   if (u.rank(0) < 2) u.fail("expected at least 2 dimensions");
-  if (u.axis("time_axis", u.rank(0)) == u.axis("batch_axis", u.rank(0))) u.fail("time_axis and batch_axis are the same");
+  if (u.axis("time_axis", u.rank(0)) == u.axis("batch_axis", u.rank(0)))
+    u.fail("time_axis and batch_axis are the same");
   if (u.rank(1) != 1) u.fail("input 1 (lens): expected a vector");
   u.assume_equal(u.dim(1, 0), u.dim(0, size_t(u.axis("batch_axis", u.rank(0)))), "length of the sequence lengths");
   return {u.dims(0)};
@@ -200,7 +206,8 @@ std::vector<Dims> top_k_shape(OpUse &u) {
   if (k.size() != 1) u.fail("input 1 (k): expected one integer");
   Dims y = u.dims(0);
   int64_t n, c;
-  if (is_const(k[0], &c) && is_const(y[axis], &n) && (c < 0 || c > n)) u.fail(fmt::format("k is {}, the axis has {}", c, n));
+  if (is_const(k[0], &c) && is_const(y[axis], &n) && (c < 0 || c > n))
+    u.fail(fmt::format("k is {}, the axis has {}", c, n));
   if (!is_const(k[0], &c) || !is_const(y[axis], &n)) u.assume(k[0] <= y[axis]);
   y[axis] = k[0];
   return {y, y};

@@ -9,7 +9,8 @@ std::vector<Dims> loss_dims(OpUse &u) {
   std::string r = u.attr_str("reduction");
   if (r != "none" && r != "mean" && r != "sum") u.fail(fmt::format("unknown reduction \"{}\"", r));
   Dims x = u.dims(0), target = u.dims(1);
-  if (x.size() < 2 || target.size() + 1 != x.size()) u.fail(fmt::format("inputs of rank {} and {}", x.size(), target.size()));
+  if (x.size() < 2 || target.size() + 1 != x.size())
+    u.fail(fmt::format("inputs of rank {} and {}", x.size(), target.size()));
   for (size_t k = 0; k < target.size(); ++k)
     u.assume_equal(target[k], x[k ? k + 1 : 0], fmt::format("dimension {} of the target", k));
   if (u.has(2)) {
@@ -19,8 +20,8 @@ std::vector<Dims> loss_dims(OpUse &u) {
   return {r == "none" ? target : Dims{}};
 }
 
-// loss[n, d..] = -x[n, target, d..] * weight[target], 0 where the target is to be ignored; then reduced. The mean is over
-// the sum of the weights.
+// loss[n, d..] = -x[n, target, d..] * weight[target], 0 where the target is to be ignored; then reduced. The mean is
+// over the sum of the weights.
 void loss_of(Define &d, const Tensor &x, const Tensor &target, const Tensor &y) {
   DType t = x.elem(), wide = accumulator(t);
   std::string reduction = d.attr_str("reduction");

@@ -34,7 +34,8 @@ void gemm(Define &d) {
   bool has_c = d.has(2) && beta != 0.0;
   d.compute(y, [&](const Indices &i) {
     X v = d.reduce("sum", {a.dims[ta ? 0 : 1]}, [&](const Indices &k) {
-      return as_type(ta ? a({k[0], i[0]}) : a({i[0], k[0]}), t, wide) * as_type(tb ? b({i[1], k[0]}) : b({k[0], i[1]}), t, wide);
+      return as_type(ta ? a({k[0], i[0]}) : a({i[0], k[0]}), t, wide) *
+             as_type(tb ? b({i[1], k[0]}) : b({k[0], i[1]}), t, wide);
     });
     v = scaled(v, alpha, wide);
     if (has_c) v = v + scaled(as_type(d.in(2).at(i), t, wide), beta, wide);
@@ -92,8 +93,8 @@ template <class F> X dot(Define &d, const Tensor &a, const Tensor &b, const Indi
   });
 }
 
-// A zero point of a matrix: a scalar, one a row of a (axis: its last but one), one a column of b (its last), or a tensor
-// of the matrix's rank with 1 along the dimension that is summed over.
+// A zero point of a matrix: a scalar, one a row of a (axis: its last but one), one a column of b (its last), or a
+// tensor of the matrix's rank with 1 along the dimension that is summed over.
 X zero_point(const Tensor &z, const Indices &at, size_t axis) {
   if (z.rank() == 0) return z({});
   if (z.rank() == 1) return z.at({at[axis]});
@@ -107,7 +108,8 @@ void matmul(Define &d) {
   Tensor a = d.in(0), b = d.in(1), y = d.out();
   DType t = y.elem(), wide = accumulator(t);
   d.compute(y, [&](const Indices &i) {
-    X v = dot(d, a, b, i, [&](const Indices &p, const Indices &q) { return as_type(a(p), t, wide) * as_type(b(q), t, wide); });
+    X v = dot(d, a, b, i,
+              [&](const Indices &p, const Indices &q) { return as_type(a(p), t, wide) * as_type(b(q), t, wide); });
     return as_type(v, wide, t);
   });
 }
@@ -141,7 +143,8 @@ void qlinear_matmul(Define &d) {
   d.compute(y, [&](const Indices &i) {
     Tensor sa = d.in(1), sb = d.in(4), sy = d.in(6);
     size_t row = i.size() > 1 ? i.size() - 2 : 0;
-    X scale = as_type(zero_point(sa, i, row), sa.elem(), f32) * as_type(zero_point(sb, i, i.size() - 1), sb.elem(), f32) /
+    X scale = as_type(zero_point(sa, i, row), sa.elem(), f32) *
+              as_type(zero_point(sb, i, i.size() - 1), sb.elem(), f32) /
               as_type(zero_point(sy, i, row), sy.elem(), f32);
     return quantized(cast(f32, acc(i)) * scale, zero_point(d.in(7), i, row), y.elem());
   });

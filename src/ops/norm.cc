@@ -43,7 +43,8 @@ void softmax(Define &d) {
     Tensor s = d.make("s", wide, outer, [&](const Indices &i) {
       return d.reduce("sum", over, [&](const Indices &k) { return call("exp", {centred(with(i, axis, k[0]))}); });
     });
-    return d.compute(y, [&](const Indices &i) { return as_type(centred(i) - call("log", {s(without(i, axis))}), wide, t); });
+    return d.compute(
+        y, [&](const Indices &i) { return as_type(centred(i) - call("log", {s(without(i, axis))}), wide, t); });
   }
   Tensor e = d.make("e", wide, x.dims, [&](const Indices &i) { return call("exp", {centred(i)}); });
   Tensor s = d.make("s", wide, outer, [&](const Indices &i) {
@@ -99,7 +100,8 @@ void layer_norm(Define &d) {
   });
   for (size_t k : {1, 2})
     if (d.wants(k))
-      d.compute(d.out(k), [&](const Indices &i) { return as_type((k == 1 ? mean : inv)(head(i)), wide, d.out(k).elem()); });
+      d.compute(d.out(k),
+                [&](const Indices &i) { return as_type((k == 1 ? mean : inv)(head(i)), wide, d.out(k).elem()); });
 }
 
 std::vector<Dims> rms_norm_shape(OpUse &u) {

@@ -1,5 +1,5 @@
-// Operators: the table (grammar/ops.def), and the two things that define one: a rule that gives the shapes of its results,
-// and its meaning as a tensor expression. Interpreter, lowering, importer and documentation all follow from these.
+// Operators: the table (grammar/ops.def), and the two things that define one: a rule that gives the shapes of its
+// results, and its meaning as a tensor expression. Interpreter, lowering, importer and documentation follow from these.
 //
 // How an operator is added: one line in grammar/ops.def, one rule and one definition in src/ops/FAMILY.cc, one test.
 // An elementwise operator is its line alone: ELEMENTWISE(Relu, "x:T", "y:T", "T=num", "", "max(x, 0.0)").
@@ -29,10 +29,10 @@ struct Operand {  // "x:T", "ids:i64", "b:T?", "rest:T*", "k:size"
 };
 struct AttrSpec {
   std::string name;
-  char type;             // i int, f float, s string, I ints, F floats, S strings, v a scalar of the result's type, m map
-  std::string fallback;  // the default as text ("-1", "1e-05", "\"NOTSET\""); "" = required; "?" = none, absent has a meaning of its own
+  char type;             // i int, f float, s string, I F S lists of them, v a scalar of the result's type, m map
+  std::string fallback;  // the default as text: "-1", "\"NOTSET\""; "": required; "?": none, absent has its own meaning
 };
-struct TypeVar {  // "T=float": what a type variable may stand for; "R=any else T": T's where neither inputs nor text say it
+struct TypeVar {  // "T=float": what a variable may stand for; "R=any else T": T's where neither inputs nor text say it
   std::string name, group, otherwise;
 };
 struct OpInfo {
@@ -63,18 +63,20 @@ class OpUse {
  public:
   // inputs: types of the arguments that are values or constants; null for literals, lists, index expressions and none,
   // whose types follow from the operator (infer fills them in).
-  OpUse(Build &b, const OpInfo &op, std::vector<const Type *> inputs, Exprs args, Attrs attrs, const Module *m = nullptr);
+  OpUse(Build &b, const OpInfo &op, std::vector<const Type *> inputs, Exprs args, Attrs attrs,
+        const Module *m = nullptr);
   Build &b;
   const OpInfo &op;
   std::vector<const Type *> types;  // of the inputs; null: `none` or not given
   Exprs args;                       // as written: Name, Global, literal, List, index expression, None
   Attrs attrs;
   const Module *module;             // to look constants up; may be null
-  // The results as the text has them, where there is a text: their names (so the number that is wanted; none: one) and the
-  // type of the first, which decides the element type where nothing else does (Cast, ConstantOfShape).
+  // The results as the text has them, where there is a text: their names (so the number that is wanted; none: one) and
+  // the type of the first, which decides the element type where nothing else does (Cast, ConstantOfShape).
   std::vector<Sym> results;
   const Type *wanted = nullptr;
-  // What the caller knows of an input that is a Name: its elements as index expressions (a Shape that became dimensions).
+  // What the caller knows of an input that is a Name: its elements as index expressions (a Shape that became
+  // dimensions).
   std::function<std::optional<std::vector<const Expr *>>(Sym)> known;
 
   size_t inputs() const { return types.size(); }
@@ -93,11 +95,11 @@ class OpUse {
   std::string attr_str(std::string_view name) const;
   std::vector<int64_t> attr_ints(std::string_view name) const;  // empty if absent with "?"
   std::vector<double> attr_floats(std::string_view name) const;
-  const Expr *attr_value(std::string_view name) const;          // the expression, or the default read as one; null if absent
+  const Expr *attr_value(std::string_view name) const;          // as an expression; null if absent
   int64_t axis(std::string_view name, size_t rank) const;       // attr_int, counted from the end if negative, checked
   int64_t axis(int64_t value, size_t rank) const;               // the same for a value
 
-  // Elements of a small integer input, if they are known when compiling: a literal, a list, index expressions, an inline
+  // Elements of a small input, if they are known when compiling: a literal, a list, index expressions, an inline
   // constant of the module. nullopt: not known.
   std::optional<std::vector<X>> values(size_t i) const;
   std::vector<X> need_values(size_t i) const;         // throws "... must be known when compiling"
@@ -133,8 +135,8 @@ class OpUse {
 class Define : public OpUse {
  public:
   // names: the buffer of each input (Sym{} for none and for literals) and of each result (Sym{}: not wanted).
-  Define(const OpUse &use, std::vector<Sym> inputs, std::vector<Sym> outputs, std::vector<const Type *> results, Fresh &fresh,
-         Syms from);
+  Define(const OpUse &use, std::vector<Sym> inputs, std::vector<Sym> outputs, std::vector<const Type *> results,
+         Fresh &fresh, Syms from);
   Tensor in(size_t i);          // a buffer or a literal; throws if missing
   Tensor out(size_t i = 0);
   bool wants(size_t i) const { return i + sizes < out_.size() && out_[i + sizes]; }
@@ -145,8 +147,9 @@ class Define : public OpUse {
   // temp + compute.
   Tensor make(std::string_view base, DType elem, const Dims &dims, const std::function<X(const Indices &)> &f);
   // Reductions: sum(e for k in n). An empty `over` is the expression itself.
-  X reduce(std::string_view kind, const Dims &over, const std::function<X(const Indices &)> &f);  // sum prod max min all any
-  // A sum of terms of type t as numerics asks: f16, bf16 and f8 accumulate in f32; the result has the accumulator's type.
+  // kind: sum prod max min all any.
+  X reduce(std::string_view kind, const Dims &over, const std::function<X(const Indices &)> &f);
+  // A sum of terms of type t; f16, bf16 and f8 accumulate in f32, which is then the type of the result.
   X sum(DType t, const Dims &over, const std::function<X(const Indices &)> &f);
 
   // Perfect loops around one block. Axes are spatial, or scan where `kinds` says 's'. f writes the body.
@@ -171,10 +174,10 @@ class Define : public OpUse {
   void stmt(const Stmt *s);  // a statement that is none of these
   Sym fresh(std::string_view base);
 
-  // Values of other operators, for composites: their definitions are written into this kernel, with buffers of their own.
+  // Values of other operators, for composites: their definitions are written into this kernel, with their own buffers.
   Tensor apply(std::string_view name, std::vector<Tensor> inputs, std::vector<Attr> attrs = {});
-  std::vector<Tensor> apply_all(std::string_view name, size_t results, std::vector<Tensor> inputs, std::vector<Attr> attrs = {},
-                          const Type *wanted = nullptr);
+  std::vector<Tensor> apply_all(std::string_view name, size_t results, std::vector<Tensor> inputs,
+                                std::vector<Attr> attrs = {}, const Type *wanted = nullptr);
   void apply_into(const std::vector<Tensor> &results, std::string_view name, std::vector<Tensor> inputs,
                std::vector<Attr> attrs = {});
   Tensor literal(const Expr *e, DType elem);  // a scalar literal or a list of index expressions
@@ -199,24 +202,24 @@ class Define : public OpUse {
 };
 
 // The three uses of all this:
-// 1. Types of the results of a Let whose value is an operator call, as many as the operator has with these inputs; a text
-//    that names fewer leaves out the last ones. Null: any type, as it is written. Throws OpError.
+// 1. Types of the results of a Let whose value is an operator call, as many as the operator has with these inputs; a
+//    text that names fewer leaves out the last ones. Null: any type, as it is written. Throws OpError.
 std::vector<const Type *> infer(OpUse &use);
 // 2. The statements of a kernel that computes it, in terms of the buffers named; composites are expanded and defined,
 //    with buffers of their own. Literal tensors that cannot stand in an expression become `alloc` + `compute`.
 std::vector<const Stmt *> define(const OpUse &use, std::vector<Sym> inputs, std::vector<Sym> outputs,
                                  std::vector<const Type *> results, Fresh &fresh, Syms from);
-// 3. A kernel of its own for one use: parameters are the index scalars that its tensors do not give as dimensions, then the
-//    tensor inputs that it reads, called as the table calls them. Used by mlc-lower for single operators and by the graph
-//    interpreter. The assumptions of the use stand at its head.
+// 3. A kernel of its own for one use: parameters are the index scalars that its tensors do not give as dimensions, then
+//    the tensor inputs that it reads, called as the table calls them. Used by mlc-lower for single operators and by the
+//    graph interpreter. The assumptions of the use stand at its head.
 //      @gather(x, ids) of x: f32[n, 4], ids: i64[2 * p * q]  ->  kernel @k[n](p: index, q: index, x: .., ids: ..)
 struct OpKernel {
   const Func *kernel;
   std::vector<Sym> indices;    // its first parameters: index scalars, by their names in the graph
   std::vector<size_t> inputs;  // its other parameters: which inputs of the use, in order
 };
-// Of an operator whose first result is a size that is data: `k: index, y: i64[2, k] = NonZero(x)`. Two kernels, the size is
-// an index parameter of the second:   c: i64[] = @count(x)   k: index = Item(c)   y: i64[2, k] = @fill(k, x)
+// Of an operator whose first result is a size that is data: `k: index, y: i64[2, k] = NonZero(x)`. Two kernels, the
+// size is an index parameter of the second:   c: i64[] = @count(x)   k: index = Item(c)   y: i64[2, k] = @fill(k, x)
 OpKernel count_kernel(const OpUse &use, Sym name, Syms from);
 OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from);
 

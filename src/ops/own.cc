@@ -4,8 +4,8 @@
 
 namespace mlc {
 
-// Item(x): the only element as an index scalar; Match(y): the same value under a type that names parts of its shape. Both
-// are read by whoever runs the graph and have no kernel.
+// Item(x): the only element as an index scalar; Match(y): the same value under a type that names parts of its shape.
+// Both are read by whoever runs the graph and have no kernel.
 std::vector<Dims> item_shape(OpUse &u) {
   int64_t n;
   for (X d : u.dims(0))
@@ -13,7 +13,7 @@ std::vector<Dims> item_shape(OpUse &u) {
   return {{}};
 }
 std::vector<Dims> match_shape(OpUse &u) { return {u.dims(0)}; }
-void no_kernel(Define &d) { d.fail(d.op.name + " is read by whoever runs the graph, it has no kernel"); }
+void no_kernel(Define &d) { d.lack(d.op.name + " is read by whoever runs the graph, it has no kernel"); }
 
 // Fill(v): its shape is that of the result as written.
 std::vector<Dims> fill_shape(OpUse &u) {
@@ -35,7 +35,8 @@ namespace {
 const Map &map_of(const OpUse &u) {
   auto *m = as<Map>(u.attr_value("map"));
   if (!m) u.fail("attribute 'map': expected an index map");
-  if (m->from->items.size() != u.rank(0)) u.fail(fmt::format("the map has {} indices, x has rank {}", m->from->items.size(), u.rank(0)));
+  if (m->from->items.size() != u.rank(0))
+    u.fail(fmt::format("the map has {} indices, x has rank {}", m->from->items.size(), u.rank(0)));
   for (const Expr *e : m->from->items)
     if (e->kind != Kind::Name) u.fail("the left side of a map is a list of names");
   return *m;

@@ -43,7 +43,8 @@ void max_pool(Define &d) {
   Tensor y = d.wants(0) ? d.out() : d.temp(t, pooled(d, w), "y");
   auto inside = [&](const Indices &i, const Indices &r) { return w.inside(d.b, Indices(i.begin() + 2, i.end()), r); };
   d.compute(y, [&](const Indices &i) {
-    return d.reduce("max", w.size, [&](const Indices &r) { return where(inside(i, r), x(cell(w, i, r)), lowest(d.b, t)); });
+    return d.reduce("max", w.size,
+                    [&](const Indices &r) { return where(inside(i, r), x(cell(w, i, r)), lowest(d.b, t)); });
   });
   if (!d.wants(1)) return;
   bool columns = d.attr_int("storage_order");

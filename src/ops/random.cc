@@ -1,5 +1,5 @@
-// Random numbers: Philox 4x32-10 with its state as a value, u64[2] of key and counter. One turn of the counter gives four
-// u32; uniform = (u >> 8) * 2^-24. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+// Random numbers: Philox 4x32-10 with its state as a value, u64[2] of key and counter. One turn of the counter gives
+// four u32; uniform = (u >> 8) * 2^-24. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 #include <cmath>
 
 #include "ops/rules.h"
@@ -18,7 +18,8 @@ void draw(Define &d, const Tensor &state, X n, const Draw &f) {
   d.block("draw", {ceildiv(n, d.lit(4))}, "", [&](Body &body, const Indices &i) {
     auto low = [&](X v) { return cast(u32, v); };
     auto high = [&](X v) { return cast(u32, call("shr", {v, d.lit(32)})); };
-    X key = body.let("key", u64, state({d.lit(0)})), counter = body.let("counter", u64, state({d.lit(1)}) + cast(u64, i[0]));
+    X key = body.let("key", u64, state({d.lit(0)})),
+      counter = body.let("counter", u64, state({d.lit(1)}) + cast(u64, i[0]));
     Tensor k0 = body.local("k0", u32, low(key)), k1 = body.local("k1", u32, high(key));
     Tensor c0 = body.local("c0", u32, low(counter)), c1 = body.local("c1", u32, high(counter));
     Tensor c2 = body.local("c2", u32, d.lit(0)), c3 = body.local("c3", u32, d.lit(0));
@@ -66,7 +67,8 @@ Dims state_dims(OpUse &u, size_t input) {
 std::vector<Dims> rng_seed_shape(OpUse &u) { return {{u.lit(2)}}; }
 void rng_seed(Define &d) {
   X seed = lit(d.b, d.attr_float("seed"), DType::F64);
-  d.compute(d.out(), [&](const Indices &i) { return where(i[0] == 0, call("bits.u64", {cast(DType::F64, seed)}), d.lit(0)); });
+  d.compute(d.out(),
+            [&](const Indices &i) { return where(i[0] == 0, call("bits.u64", {cast(DType::F64, seed)}), d.lit(0)); });
 }
 
 // RandomUniform(state) {low, high}, RandomNormal(state) {mean, scale}: the shape is that of the result as written.
@@ -80,12 +82,14 @@ void random(Define &d) {
   Tensor state = d.in(0), y = d.out();
   bool normal = d.op.name == "RandomNormal";
   auto c = [&](double v) { return lit(d.b, v, f32); };
-  double low = d.attr_float(normal ? "mean" : "low"), span = normal ? d.attr_float("scale") : d.attr_float("high") - low;
+  double low = d.attr_float(normal ? "mean" : "low"),
+         span = normal ? d.attr_float("scale") : d.attr_float("high") - low;
   X n = product(d.b, y.dims);
   draw(d, state, n, [&](Body &b, X place, X u, X other, bool first) {
     X v = u;
     if (normal) {  // sqrt(-2 log(1 - u)) * cos or sin of 2 pi u'
-      X radius = call("sqrt", {c(-2) * call("log", {c(1) - (first ? u : other)})}), angle = c(2 * M_PI) * (first ? other : u);
+      X radius = call("sqrt", {c(-2) * call("log", {c(1) - (first ? u : other)})}),
+        angle = c(2 * M_PI) * (first ? other : u);
       v = radius * call(first ? "cos" : "sin", {angle});
     }
     b.store(y, y.rank() ? unflatten(place, y.dims) : Indices{}, as_type(c(low) + c(span) * v, f32, y.elem()));
@@ -105,8 +109,8 @@ void bernoulli(Define &d) {
   advance(d, 1, state, n);
 }
 
-// Dropout(x, ratio, training_mode, state): where training, an element is dropped if its draw is below the ratio, and the
-// others are divided by 1 - ratio; else x itself and a mask of ones.
+// Dropout(x, ratio, training_mode, state): where training, an element is dropped if its draw is below the ratio, and
+// the others are divided by 1 - ratio; else x itself and a mask of ones.
 namespace {
 bool drops(const OpUse &u) {
   if (!u.has(2)) return false;
@@ -118,7 +122,7 @@ bool drops(const OpUse &u) {
 }
 }  // namespace
 std::vector<Dims> dropout_shape(OpUse &u) {
-  if (drops(u) && !u.has(3)) u.fail("training_mode needs a random state");
+  if (drops(u) && !u.has(3)) u.lack("training_mode needs a random state");
   std::vector<Dims> all{u.dims(0), u.dims(0)};
   if (u.has(3)) all.push_back(state_dims(u, 3));
   return all;

@@ -16,7 +16,8 @@ struct Cell {
   std::array<std::string_view, 3> activations;        // defaults of one direction
   size_t count;                                       // of activations
 };
-constexpr Cell kCells[] = {{"RNN", 1, {"Tanh"}, 1}, {"GRU", 2 + 1, {"Sigmoid", "Tanh"}, 2}, {"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, 3}};
+constexpr Cell kCells[] = {
+    {"RNN", 1, {"Tanh"}, 1}, {"GRU", 2 + 1, {"Sigmoid", "Tanh"}, 2}, {"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, 3}};
 
 const Cell &cell_of(const OpUse &u) {
   for (const Cell &c : kCells)
@@ -29,7 +30,9 @@ struct Sizes {
   bool batch_first;
   int64_t directions;
   X time, batch, hidden;
-  Indices state(X direction, X n, X j) const { return batch_first ? Indices{n, direction, j} : Indices{direction, n, j}; }
+  Indices state(X direction, X n, X j) const {
+    return batch_first ? Indices{n, direction, j} : Indices{direction, n, j};
+  }
 };
 Sizes sizes_of(OpUse &u) {
   const Cell &cell = cell_of(u);
@@ -56,8 +59,12 @@ struct Activation {
   double alpha, beta;  // defaults
 };
 constexpr Activation kActivations[] = {
-    {"Relu", 0, 0},          {"Tanh", 0, 0},       {"Sigmoid", 0, 0},     {"Affine", 1, 0},   {"LeakyRelu", 0.01, 0},
-    {"ThresholdedRelu", 1, 0}, {"ScaledTanh", 1, 1}, {"HardSigmoid", 0.2, 0.5}, {"Elu", 1, 0}, {"Softsign", 0, 0}, {"Softplus", 0, 0},
+    {"Relu", 0, 0},         {"Tanh", 0, 0},
+    {"Sigmoid", 0, 0},      {"Affine", 1, 0},
+    {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
+    {"ScaledTanh", 1, 1},   {"HardSigmoid", 0.2, 0.5},
+    {"Elu", 1, 0},          {"Softsign", 0, 0},
+    {"Softplus", 0, 0},
 };
 
 struct Function {
@@ -90,7 +97,8 @@ std::vector<Function> functions(const Define &d, int64_t direction, DType t) {
   size_t per = cell.count, directions = d.attr_str("direction") == "bidirectional" ? 2 : 1;
   if (names.empty())
     for (size_t k = 0; k < per * directions; ++k) names.emplace_back(cell.activations[k % per]);
-  if (names.size() != per * directions) d.fail(fmt::format("expected {} activations, found {}", per * directions, names.size()));
+  if (names.size() != per * directions)
+    d.fail(fmt::format("expected {} activations, found {}", per * directions, names.size()));
   std::vector<double> alpha = d.attr_floats("activation_alpha"), beta = d.attr_floats("activation_beta");
   double clip = d.has_attr("clip") ? d.attr_float("clip") : 0;
   std::vector<Function> list;
@@ -124,7 +132,8 @@ std::vector<Dims> recurrent_shape(OpUse &u) {
   return all;
 }
 
-// inputs: x, w, r, b (input biases, then recurrent ones), sequence_lens, initial_h, and of LSTM initial_c, p (peepholes i o f)
+// inputs: x, w, r, b (input biases, then recurrent ones), sequence_lens, initial_h, and of LSTM initial_c, p (peepholes
+// i o f)
 void recurrent(Define &d) {
   Sizes s = sizes_of(d);
   const Cell &cell = cell_of(d);
@@ -152,7 +161,9 @@ void recurrent(Define &d) {
     });
 
     auto initial = [&](size_t input) {
-      return [&, input](const Indices &i) { return d.has(input) ? as_type(d.in(input)(s.state(dir, i[0], i[1])), t, wide) : zero_; };
+      return [&, input](const Indices &i) {
+        return d.has(input) ? as_type(d.in(input)(s.state(dir, i[0], i[1])), t, wide) : zero_;
+      };
     };
     Dims state{s.batch, s.hidden};
     Tensor h = d.make("h", wide, state, initial(5)), next = d.temp(wide, state, "next"), c, reset;

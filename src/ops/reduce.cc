@@ -84,7 +84,8 @@ void reduce(Define &d) {
     outer.reduction = [&](std::string_view kind, const Expr *term) {
       if (t == DType::Bool) kind = kind == "max" ? "any" : "all";
       return d.reduce(kind, over, [&](const Indices &k) {
-        Template inner{d, number, [&](std::string_view) { return as_type(x(whole(r.gone, r.keep, i, k)), t, number); }, {}};
+        Template inner{
+            d, number, [&](std::string_view) { return as_type(x(whole(r.gone, r.keep, i, k)), t, number); }, {}};
         return inner(term);
       });
     };
@@ -121,7 +122,8 @@ std::vector<Dims> arg_shape(OpUse &u) {
   if (u.rank(0) == 0) u.fail("expected at least one dimension");
   Reduced r = arg_of(u);
   int64_t n;
-  if (is_const(u.dim(0, size_t(u.axis("axis", u.rank(0)))), &n) && n == 0) u.fail("the axis is empty: there is no index");
+  if (is_const(u.dim(0, size_t(u.axis("axis", u.rank(0)))), &n) && n == 0)
+    u.fail("the axis is empty: there is no index");
   return {kept(u, u.dims(0), r.gone, r.keep)};
 }
 void arg_extreme(Define &d) {
@@ -131,7 +133,8 @@ void arg_extreme(Define &d) {
   bool last = d.attr_int("select_last_index");
   Dims over = over_of(x, r.gone);
   Tensor m = d.make("m", t, y.dims, [&](const Indices &i) {
-    return d.reduce(d.op.name == "ArgMax" ? "max" : "min", over, [&](const Indices &k) { return x(whole(r.gone, r.keep, i, k)); });
+    return d.reduce(d.op.name == "ArgMax" ? "max" : "min", over,
+                    [&](const Indices &k) { return x(whole(r.gone, r.keep, i, k)); });
   });
   d.compute(y, [&](const Indices &i) {
     return d.reduce(last ? "max" : "min", over, [&](const Indices &k) {

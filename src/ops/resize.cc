@@ -1,5 +1,5 @@
-// Resize, GridSample: interpolation at computed coordinates. Resizing is separable: one axis after the other, with a table
-// of the first tap and the weights of each output.
+// Resize, GridSample: interpolation at computed coordinates. Resizing is separable: one axis after the other, with a
+// table of the first tap and the weights of each output.
 #include <algorithm>
 #include <cmath>
 
@@ -67,13 +67,15 @@ Resizing resizing_of(OpUse &u) {
     for (double s : u.need_floats(2)) scales.push_back(double(float(s)));
   else
     sizes = u.need_values(3);
-  if ((u.has(2) ? scales.size() : sizes.size()) != axes.size()) u.fail(fmt::format("expected {} scales or sizes", axes.size()));
+  if ((u.has(2) ? scales.size() : sizes.size()) != axes.size())
+    u.fail(fmt::format("expected {} scales or sizes", axes.size()));
   std::string policy = u.attr_str("keep_aspect_ratio_policy");
   if (policy != "stretch" && !sizes.empty()) {  // one scale for all axes: the smallest or largest
     int64_t n, m;
     double best = 0;
     for (size_t k = 0; k < axes.size(); ++k) {
-      if (!is_const(x[axes[k]], &n) || !is_const(sizes[k], &m) || n == 0) u.lack("keep_aspect_ratio_policy: the sizes must be known when compiling");
+      if (!is_const(x[axes[k]], &n) || !is_const(sizes[k], &m) || n == 0)
+        u.lack("keep_aspect_ratio_policy: the sizes must be known when compiling");
       double s = double(m) / double(n);
       best = k == 0 ? s : policy == "not_larger" ? std::min(best, s) : std::max(best, s);
     }
@@ -168,7 +170,8 @@ void resize(Define &d) {
   if (r.axes.empty()) return d.compute(y, [&](const Indices &i) { return x(i); });
   Tensor now = x;
   for (const ResizeAxis &a : r.axes) {
-    // Taps first + k, k < taps, weighted by their distance from the coordinate; when shrinking, the filter is stretched.
+    // Taps first + k, k < taps, weighted by their distance from the coordinate; when shrinking, the filter is
+    // stretched.
     double stretch = 1;
     if (antialias) {
       if (!a.fixed) d.lack("antialias needs a scale that is known when compiling");
@@ -208,7 +211,8 @@ void resize(Define &d) {
       });
       if (crops) {
         X p = place(o);
-        sum = where(p >= number(d.b, 0) && p <= real(a.in) - number(d.b, 1), sum, lit(d.b, d.attr_float("extrapolation_value"), wide));
+        sum = where(p >= number(d.b, 0) && p <= real(a.in) - number(d.b, 1), sum,
+                    lit(d.b, d.attr_float("extrapolation_value"), wide));
       }
       return final ? rounded(sum) : sum;
     };
@@ -234,7 +238,8 @@ void grid_sample(Define &d) {
   std::string mode = d.attr_str("mode"), padding = d.attr_str("padding_mode");
   bool corners = d.attr_int("align_corners"), nearest = mode == "nearest", cubic = mode == "cubic";
   if (!nearest && !cubic && mode != "linear") d.fail(fmt::format("unknown mode \"{}\"", mode));
-  if (padding != "zeros" && padding != "border" && padding != "reflection") d.fail(fmt::format("unknown padding_mode \"{}\"", padding));
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    d.fail(fmt::format("unknown padding_mode \"{}\"", padding));
   DType t = x.elem(), g = grid.elem(), wide = t == f64 || g == f64 ? f64 : DType::F32;
   size_t rank = x.rank() - 2;
   auto c = [&](double v) { return number(d.b, v, wide); };

@@ -31,8 +31,9 @@ inline DType accumulator(DType t) { return is_small_float(t) ? DType::F32 : t; }
 // x in the type t; nothing if it has that type already.
 inline X as_type(X x, DType from, DType t) { return from == t ? x : cast(t, x); }
 
-// A template over names: literals written as floats take type `number` (so 0.0 is 0 for integers), names are replaced by
-// `name`, a call of T is a cast to `number`, a reduction of one argument becomes one over `over`; what is known is folded.
+// A template over names: literals written as floats take type `number` (so 0.0 is 0 for integers), names are replaced
+// by `name`, a call of T is a cast to `number`, a reduction of one argument becomes one over `over`; what is known is
+// folded.
 struct Template {
   Define &d;
   DType number;
@@ -44,6 +45,8 @@ const Expr *read_expression(Define &d);  // the table's expression of this opera
 
 // Broadcasting of two shapes; `what` names them in messages.
 Dims broadcast(OpUse &u, const Dims &a, const Dims &b);
+
+Tensor buffer(Build &b, Sym name, const Type *type);  // as a Tensor
 
 // Axes counted from the end if negative, checked, unique.
 std::vector<size_t> normal_axes(const OpUse &u, const std::vector<int64_t> &axes, size_t rank);

@@ -138,7 +138,8 @@ void stft(Define &d) {
         return d.has(2) ? v * as_type(d.in(2)({at}), t, wide) : v;
       };
     };
-    X v = transform(d, wave, s.length, s.length, i[2], i[3], false, part(0), complex ? std::function<X(X)>(part(1)) : nullptr);
+    X v = transform(d, wave, s.length, s.length, i[2], i[3], false, part(0),
+                    complex ? std::function<X(X)>(part(1)) : nullptr);
     return as_type(v, wide, t);
   });
 }
@@ -186,7 +187,8 @@ void mel(Define &d) {
   d.compute(y, [&](const Indices &i) {
     X at = cast(DType::I64, i[0]), left = corner({i[1]}), peak = corner({i[1] + 1}), right = corner({i[1] + 2});
     X rise = cast(f64, at - left) / cast(f64, peak - left), fall = cast(f64, right - at) / cast(f64, right - peak);
-    X up = where(peak == left, where(at == peak, number(1), number(0)), where(at >= left && at <= peak, rise, number(0)));
+    X up =
+        where(peak == left, where(at == peak, number(1), number(0)), where(at >= left && at <= peak, rise, number(0)));
     return as_type(where(at >= peak && at < right, fall, up), f64, y.elem());
   });
 }

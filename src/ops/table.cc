@@ -90,7 +90,8 @@ std::vector<OpInfo> read_table() {
   for (const Row &r : kRows) {
     OpInfo op{r.name, operands(r.inputs), operands(r.outputs), variables(r.types), attributes(r.attrs), r.pattern,
               r.expression, r.shape, r.define, r.count};
-    if (op.pattern == Pattern::Elementwise && (op.inputs.size() > 1 || op.inputs[0].variadic)) op.pattern = Pattern::Broadcast;
+    if (op.pattern == Pattern::Elementwise && (op.inputs.size() > 1 || op.inputs[0].variadic))
+      op.pattern = Pattern::Broadcast;
     ops.push_back(std::move(op));
   }
   std::sort(ops.begin(), ops.end(), [](const OpInfo &a, const OpInfo &b) { return a.name < b.name; });
@@ -105,7 +106,8 @@ const Operand *operand(const std::vector<Operand> &list, size_t i) {
 }  // namespace
 
 std::string_view pattern_name(Pattern p) {
-  static constexpr std::string_view kNames[] = {"elementwise", "broadcast", "injective", "reduction", "out_fusable", "opaque"};
+  static constexpr std::string_view kNames[] = {"elementwise", "broadcast",   "injective",
+                                                "reduction",   "out_fusable", "opaque"};
   return kNames[size_t(p)];
 }
 
@@ -116,7 +118,8 @@ std::span<const OpInfo> all_ops() {
 
 const OpInfo *find_op(std::string_view name) {
   auto ops = all_ops();
-  auto it = std::lower_bound(ops.begin(), ops.end(), name, [](const OpInfo &a, std::string_view n) { return a.name < n; });
+  auto it =
+      std::lower_bound(ops.begin(), ops.end(), name, [](const OpInfo &a, std::string_view n) { return a.name < n; });
   return it != ops.end() && it->name == name ? &*it : nullptr;
 }
 

@@ -27,7 +27,8 @@ DType literal_type(const Expr *e) {
 }
 
 bool fits(const Expr *e, DType t) {
-  if (auto *list = as<List>(e)) return std::all_of(list->items.begin(), list->items.end(), [&](auto *i) { return fits(i, t); });
+  if (auto *list = as<List>(e))
+    return std::all_of(list->items.begin(), list->items.end(), [&](auto *i) { return fits(i, t); });
   if (e->kind == Kind::Float) return is_float(t);
   if (e->kind == Kind::Bool) return t == DType::Bool;
   return is_int(t);
@@ -77,7 +78,9 @@ const Expr *read_default(Build &b, char type, std::string_view text) {
   for (size_t i = 1; i < text.size();) {
     size_t end = text.find_first_of(",]", i);
     std::string_view item = text.substr(i, end - i);
-    if (!item.empty()) items.push_back(type == 'I' ? static_cast<const Expr *>(b.integer(int64_t(number(item)))) : b.number(number(item)));
+    if (!item.empty())
+      items.push_back(type == 'I' ? static_cast<const Expr *>(b.integer(int64_t(number(item))))
+                                  : b.number(number(item)));
     i = end + 2;
   }
   return b.make_list(b.list(items));
@@ -89,7 +92,8 @@ OpUse::OpUse(Build &b, const OpInfo &op, std::vector<const Type *> inputs, Exprs
     : b(b), op(op), types(std::move(inputs)), args(args), attrs(attrs), module(m) {
   types.resize(args.size());
   for (size_t i = 0; i < args.size(); ++i)
-    literal_.push_back(!types[i] || !types[i]->tensor || (args[i]->kind != Kind::Name && args[i]->kind != Kind::Global));
+    literal_.push_back(!types[i] || !types[i]->tensor ||
+                       (args[i]->kind != Kind::Name && args[i]->kind != Kind::Global));
 }
 
 std::string OpUse::input_name(size_t i) const {
@@ -109,7 +113,8 @@ void OpUse::bind(const std::string &var, DType t, const std::string &what) {
     return;
   }
   if (DType before = bound(var); before != DType::Invalid) {
-    if (before != t) fail(fmt::format("{}: expected {} like the inputs before it, found {}", what, dtype_name(before), dtype_name(t)));
+    if (before != t)
+      fail(fmt::format("{}: expected {} like the inputs before it, found {}", what, dtype_name(before), dtype_name(t)));
     return;
   }
   for (const TypeVar &v : op.types) {
@@ -127,7 +132,8 @@ DType OpUse::elem_of(const Operand &o) const {
   for (const TypeVar &v : op.types)
     if (t == DType::Invalid && v.name == o.type && !v.otherwise.empty())
       t = dtype_named(v.otherwise) != DType::Invalid ? dtype_named(v.otherwise) : bound(v.otherwise);
-  if (t == DType::Invalid) fail(fmt::format("the element type of '{}' is not known: write the type of the result", o.name));
+  if (t == DType::Invalid)
+    fail(fmt::format("the element type of '{}' is not known: write the type of the result", o.name));
   return t;
 }
 
@@ -144,10 +150,12 @@ void OpUse::check() {
   for (const Attr &a : attrs) {
     const AttrSpec *spec = op.attr(b.text(a.key));
     if (!spec) fail(fmt::format("unknown attribute '{}'", b.text(a.key)));
-    if (!attr_fits(spec->type, a.value)) fail(fmt::format("attribute '{}': expected {}", spec->name, attr_kind(spec->type)));
+    if (!attr_fits(spec->type, a.value))
+      fail(fmt::format("attribute '{}': expected {}", spec->name, attr_kind(spec->type)));
   }
   for (const AttrSpec &spec : op.attrs)
-    if (spec.fallback.empty() && !mlc::attr(b, attrs, spec.name)) fail(fmt::format("attribute '{}' is missing", spec.name));
+    if (spec.fallback.empty() && !mlc::attr(b, attrs, spec.name))
+      fail(fmt::format("attribute '{}' is missing", spec.name));
 
   // Values first, then the result as written; literals take what these decided.
   for (size_t i = 0; i < args.size(); ++i)
@@ -166,7 +174,8 @@ void OpUse::check() {
         if (t == DType::Invalid) t = DType::I64;  // []
         bind(type, t, input_name(i));
       }
-      if (!fits(args[i], t)) fail(fmt::format("{}: expected {}, found a literal of another type", input_name(i), dtype_name(t)));
+      if (!fits(args[i], t))
+        fail(fmt::format("{}: expected {}, found a literal of another type", input_name(i), dtype_name(t)));
       auto *list = as<List>(args[i]);
       types[i] = list ? tensor(t, {lit(int64_t(list->items.size()))}) : tensor(t, {});
     }
@@ -233,7 +242,8 @@ std::optional<std::vector<X>> OpUse::values(size_t i) const {
   auto fill = [&](const Expr *e, const Type *t) {
     if (auto *list = as<List>(e)) {
       for (const Expr *x : list->items) v.emplace_back(b, x);
-      return std::all_of(list->items.begin(), list->items.end(), [&](auto *x) { return literal(x) || is_index_expression(x); });
+      return std::all_of(list->items.begin(), list->items.end(),
+                         [&](auto *x) { return literal(x) || is_index_expression(x); });
     }
     std::vector<int64_t> dims;
     int64_t count = 1;
@@ -333,7 +343,8 @@ std::vector<const Type *> infer(OpUse &u) {
     const Operand *o = u.op.output(i);
     types.push_back(o->type == "size" ? u.b.scalar(DType::Index) : u.tensor(u.elem_of(*o), shapes[i]));
   }
-  if (u.results.size() > types.size()) u.fail(fmt::format("expected at most {} results, found {}", types.size(), u.results.size()));
+  if (u.results.size() > types.size())
+    u.fail(fmt::format("expected at most {} results, found {}", types.size(), u.results.size()));
   return types;
 }
 

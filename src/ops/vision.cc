@@ -71,7 +71,8 @@ void affine_grid(Define &d) {
     X v = factor(rank);
     for (size_t k = 0; k < rank; ++k) {  // the last spatial dimension is the first coordinate
       X n = y.dims[rank - k], at = cast(wide, i[rank - k]);
-      X place = corners ? at * c(2) / real(max(n - 1, d.lit(1)), wide) - c(1) : (at * c(2) + c(1)) / real(n, wide) - c(1);
+      X place =
+          corners ? at * c(2) / real(max(n - 1, d.lit(1)), wide) - c(1) : (at * c(2) + c(1)) / real(n, wide) - c(1);
       v = v + factor(k) * place;
     }
     return as_type(v, wide, t);
@@ -91,7 +92,8 @@ Columns columns_of(OpUse &u) {
   for (X v : u.need_values(2)) c.kernel.push_back(v);
   size_t n = c.image.size();
   if (u.rank(0) != 3 || c.kernel.size() != n) u.fail("expected x of rank 3, and an image and a block of equal rank");
-  c.stride = per_axis(u, "strides", n, 1), c.dilation = per_axis(u, "dilations", n, 1), c.pads = per_axis(u, "pads", 2 * n, 0);
+  c.stride = per_axis(u, "strides", n, 1), c.dilation = per_axis(u, "dilations", n, 1),
+  c.pads = per_axis(u, "pads", 2 * n, 0);
   for (size_t k = 0; k < n; ++k) {
     if (c.stride[k] < 1) u.fail("strides must be at least 1");
     X room = c.image[k] + (c.pads[k] + c.pads[n + k]) - ((c.kernel[k] - 1) * c.dilation[k] + 1);
@@ -137,7 +139,8 @@ Dims unpooled(OpUse &u) {
   Dims x = u.dims(0);
   if (x.size() < 3) u.fail(fmt::format("expected at least 3 dimensions, found {}", x.size()));
   size_t n = x.size() - 2;
-  auto kernel = per_axis(u, "kernel_shape", n, 1), stride = per_axis(u, "strides", n, 1), pads = per_axis(u, "pads", 2 * n, 0);
+  auto kernel = per_axis(u, "kernel_shape", n, 1), stride = per_axis(u, "strides", n, 1),
+       pads = per_axis(u, "pads", 2 * n, 0);
   for (size_t k = 0; k < n; ++k) x[2 + k] = (x[2 + k] - 1) * stride[k] + (kernel[k] - pads[k] - pads[n + k]);
   return x;
 }
@@ -230,10 +233,12 @@ void deform_conv(Define &d) {
 // ---- RoiAlign: the mean (or maximum) of samples of x inside each bin of a region rois[r, x1 y1 x2 y2]
 
 std::vector<Dims> roi_align_shape(OpUse &u) {
-  if (u.rank(0) != 4 || u.rank(1) != 2 || u.rank(2) != 1) u.fail("expected x of rank 4, rois of rank 2 and a vector of batches");
+  if (u.rank(0) != 4 || u.rank(1) != 2 || u.rank(2) != 1)
+    u.fail("expected x of rank 4, rois of rank 2 and a vector of batches");
   std::string mode = u.attr_str("mode"), places = u.attr_str("coordinate_transformation_mode");
   if (mode != "avg" && mode != "max") u.fail(fmt::format("unknown mode \"{}\"", mode));
-  if (places != "half_pixel" && places != "output_half_pixel") u.fail(fmt::format("unknown coordinate_transformation_mode \"{}\"", places));
+  if (places != "half_pixel" && places != "output_half_pixel")
+    u.fail(fmt::format("unknown coordinate_transformation_mode \"{}\"", places));
   u.assume_equal(u.dim(1, 0), u.dim(2, 0), "number of regions");
   return {{u.dim(2, 0), u.dim(0, 1), u.lit(u.attr_int("output_height")), u.lit(u.attr_int("output_width"))}};
 }
@@ -324,7 +329,8 @@ static void select_boxes(Define &d, const std::function<void(Body &, X place, co
       Tensor best = turn.local("best", i64, none);
       turn.loop(n, [&](Body &b, X k) {  // the first of the best
         X before = clamped(cast(DType::Index, best({})), n);
-        b.when(alive({k}) && (best({}) < 0 || score(k) > score(before)), [&](Body &t) { t.store(best, {}, cast(i64, k)); });
+        b.when(alive({k}) && (best({}) < 0 || score(k) > score(before)),
+               [&](Body &t) { t.store(best, {}, cast(i64, k)); });
       });
       turn.when(best({}) >= 0, [&](Body &t) {
         X b = t.let("box", DType::Index, cast(DType::Index, best({})));

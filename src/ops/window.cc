@@ -36,7 +36,8 @@ Window::Window(OpUse &u, Dims in_, Dims size_, bool ceil) : in(std::move(in_)), 
     before.push_back(u.lit(given ? pads[k] : 0)), after.push_back(u.lit(given ? pads[n + k] : 0));
     X room = in[k] + before[k] + after[k] - span;
     int64_t r;
-    if (is_const(room, &r) && r < 0) u.fail(fmt::format("the kernel is larger than spatial dimension {} with its padding", k));
+    if (is_const(room, &r) && r < 0)
+      u.fail(fmt::format("the kernel is larger than spatial dimension {} with its padding", k));
     X o = (ceil ? ceildiv(room, step) : floordiv(room, step)) + 1;
     out.push_back(ceil && stride[k] > 1 ? min(o, ceildiv(in[k] + before[k], step)) : o);
   }
