@@ -41,7 +41,8 @@ static int run_filter(const Pass &pass, const Options &options) {
   Module m;
   Diag diag(pass.name, &source);
   diag.verbose = options.has("verbose");
-  bool ok = read(b, source, m, diag) && run_pass(pass, b, m, options, diag);
+  // What is read is verified before a pass may rely on it, and what the pass made after.
+  bool ok = read(b, source, m, diag) && (!pass.verify || check(b, m, diag)) && run_pass(pass, b, m, options, diag);
   diag.print(stderr);
   if (!ok) return 1;
   std::string text, error;
