@@ -65,7 +65,8 @@ std::vector<Array> read_arrays(const std::string &folder, const char *kind) {
     if (!fs::exists(path)) return list;
     std::string text = read_file(path);
     Array a;
-    if (!onnx::read_tensor_file(text, a, error)) skipped("not supported here: {}_{}.pb: {}", kind, i, first_line(error));
+    if (!onnx::read_tensor_file(text, a, error))
+      skipped("not supported here: {}_{}.pb: {}", kind, i, first_line(error));
     list.push_back(std::move(a));
   }
 }
@@ -90,7 +91,8 @@ Case load(const std::string &folder) {
     if (v.type.kind != onnx::Type::Tensor) skipped("not supported here: input \"{}\" is no tensor", v.name);
   }
   for (const onnx::ValueInfo &v : model.graph.outputs)
-    if (v.type.kind != onnx::Type::Tensor && v.type.kind != onnx::Type::None) skipped("not supported here: output \"{}\" is no tensor", v.name);
+    if (v.type.kind != onnx::Type::Tensor && v.type.kind != onnx::Type::None)
+      skipped("not supported here: output \"{}\" is no tensor", v.name);
   for (int i = 0; fs::exists(fmt::format("{}/test_data_set_{}", folder, i)); i++) {
     std::string set = fmt::format("{}/test_data_set_{}", folder, i);
     c.sets.push_back({read_arrays(set, "input"), read_arrays(set, "output")});
@@ -110,7 +112,8 @@ std::map<std::string, std::string> small_inputs(const Case &c, bool floats) {
   std::map<std::string, std::string> bind;
   for (size_t i = 0; i < c.input_names.size() && i < c.sets[0].inputs.size(); i++) {
     const Array &a = c.sets[0].inputs[i];
-    if (a.rank() > 1 || a.size() > 64 || !(is_int(a.type) || a.type == DType::Bool || (floats && is_float(a.type)))) continue;
+    if (a.rank() > 1 || a.size() > 64 || !(is_int(a.type) || a.type == DType::Bool || (floats && is_float(a.type))))
+      continue;
     std::vector<std::string> items;
     bool finite = true;
     for (int64_t k = 0; k < a.size(); k++) {
@@ -146,7 +149,8 @@ void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p)
   p.bound = bind;
   std::string errors;
   if (!import_onnx(*p.stage.build, {c.model, std::move(bind), "", false}, p.stage.module, errors)) {
-    bool lacks = errors.find("not supported here") != std::string::npos && errors.find("invalid model") == std::string::npos;
+    bool lacks =
+        errors.find("not supported here") != std::string::npos && errors.find("invalid model") == std::string::npos;
     if (lacks) skipped("{}", first_line(errors));
     failed("import: {}", first_line(errors));
   }
@@ -164,7 +168,8 @@ void passes(Program &stage, bool must_plan) {
     fclose(errors);
     std::string message = first_line({text, size});
     free(text);
-    bool unplanned = !must_plan && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
+    bool unplanned =
+        !must_plan && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
     if (unplanned) stage.module = before;
     else if (!ok) failed("{}: {}", pass->name, message);
   }
@@ -206,7 +211,8 @@ void interpret(const Case &c, const Prepared &p) {
   for (const DataSet &set : c.sets) {
     std::vector<Array> outputs;
     RunFault fault;
-    if (!run(*p.stage.build, p.stage.module, f, arguments(c, p, set), options, outputs, fault)) failed("run: {}", first_line(fault.message));
+    if (!run(*p.stage.build, p.stage.module, f, arguments(c, p, set), options, outputs, fault))
+      failed("run: {}", first_line(fault.message));
     compare_outputs(c, f, *p.stage.build, std::move(outputs), set);
   }
 }
@@ -226,7 +232,8 @@ bool command(const std::string &line, std::string &errors, const std::string &sc
       break;
     }
   errors = first_line(errors);
-  if (errors.empty() && rc) errors = WIFSIGNALED(rc) ? fmt::format("signal {}", WTERMSIG(rc)) : fmt::format("exit code {}", WEXITSTATUS(rc));
+  if (errors.empty() && rc)
+    errors = WIFSIGNALED(rc) ? fmt::format("signal {}", WTERMSIG(rc)) : fmt::format("exit code {}", WEXITSTATUS(rc));
   return rc == 0;
 }
 
@@ -256,7 +263,8 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
   if (!cached.empty() && fs::exists(cached)) {
     program = cached;
   } else {
-    if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir)) failed("c++: {}", errors);
+    if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir))
+      failed("c++: {}", errors);
     if (!cached.empty()) {  // in place at once: several processes share the folder
       std::error_code e;
       fs::create_directories(o.cache, e);
@@ -290,7 +298,8 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
 namespace {
 
 // Everything before the program runs; what is emitted is in `scratch`.
-std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options, Prepared &p) {
+std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options,
+                                  Prepared &p) {
   try {
     p = Prepared();
     import(c, std::move(bind), p);

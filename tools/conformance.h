@@ -22,8 +22,8 @@ struct CaseResult {
   std::string reason;  // one line
 };
 
-// Skipped: ONNX that mlc does not have, or data that are no tensors. Runs in the process of the caller, in time and memory
-// that the case asks for.
+// Skipped: ONNX that mlc does not have, or data that are no tensors. Runs in the process of the caller, in time and
+// memory that the case asks for.
 CaseResult run_case(const std::string &folder, const CaseOptions &options);
 
 }  // namespace mlc

@@ -66,7 +66,10 @@ bool load(Side &s, const std::string &path, const std::string &wanted) {
         if (auto *t = as<Str>(e)) s.licences.emplace(t->value);
   }
   if (!s.f && name.empty() && kernels.size() == 1) s.f = kernels[0];
-  if (!s.f) return refuse(name.empty() ? fmt::format("{}: no graph; --entry NAME names what to compare", path) : fmt::format("{}: no function @{}", path, name)), false;
+  if (!s.f)
+    return refuse(name.empty() ? fmt::format("{}: no graph; --entry NAME names what to compare", path)
+                               : fmt::format("{}: no function @{}", path, name)),
+           false;
   return true;
 }
 
@@ -85,7 +88,8 @@ std::string mismatch(const Side &x, const Side &y) {
       if (p.mode == Mode::Inout) list.push_back(&p.def);
     return list;
   };
-  auto differ = [&](const char *what, const std::vector<const Def *> &a, const std::vector<const Def *> &b) -> std::string {
+  auto differ = [&](const char *what, const std::vector<const Def *> &a,
+                    const std::vector<const Def *> &b) -> std::string {
     if (a.size() != b.size()) return fmt::format("{} {}s against {}", a.size(), what, b.size());
     for (size_t i = 0; i < a.size(); i++) {
       const Type *t = a[i]->type, *u = b[i]->type;
@@ -123,13 +127,18 @@ double slack(const SumMeasure &m, const std::set<std::string> &licences, const A
   double largest = 0;
   for (int64_t i = 0; i < a.size(); i++)
     if (double v = std::fabs(to_double(a.type, a.get(i))); std::isfinite(v)) largest = std::max(largest, v);
-  double unit = a.type == DType::F64 ? 0x1p-53 : a.type == DType::F32 ? 0x1p-24 : a.type == DType::F16 ? 0x1p-11 : a.type == DType::BF16 ? 0x1p-8 : 0x1p-3;
+  double unit = a.type == DType::F64    ? 0x1p-53
+                : a.type == DType::F32  ? 0x1p-24
+                : a.type == DType::F16  ? 0x1p-11
+                : a.type == DType::BF16 ? 0x1p-8
+                                        : 0x1p-3;
   if (m.terms) s += 2 * unit * largest;  // the rounding of the result itself
   return licences.empty() ? s : s + 16 * unit * largest;
 }
 
 int equiv(const Options &options) {
-  if (options.files.size() != 2) return fprintf(stderr, "mlc-equiv: error: expected two files A B, found %zu\n", options.files.size()), 2;
+  if (options.files.size() != 2)
+    return fprintf(stderr, "mlc-equiv: error: expected two files A B, found %zu\n", options.files.size()), 2;
   Side a, b;
   std::string name = options.get("entry");
   if (!load(a, options.files[0], name) || !load(b, options.files[1], options.get("with", name))) return 1;
@@ -143,12 +152,16 @@ int equiv(const Options &options) {
     size_t eq = s.find('=');
     char *end = nullptr;
     int64_t v = eq == std::string::npos ? 0 : strtoll(s.c_str() + eq + 1, &end, 10);
-    if (!end || *end || end == s.c_str() + eq + 1) return fprintf(stderr, "mlc-equiv: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
+    if (!end || *end || end == s.c_str() + eq + 1)
+      return fprintf(stderr, "mlc-equiv: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
     fixed[s.substr(0, eq)] = v;
   }
-  auto number = [&](const char *key, const char *otherwise) { return strtoll(options.get(key, otherwise).c_str(), nullptr, 10); };
+  auto number = [&](const char *key, const char *otherwise) {
+    return strtoll(options.get(key, otherwise).c_str(), nullptr, 10);
+  };
   int64_t seed = number("seed", "0"), runs = number("runs", "12"), most = number("elements", "1000000");
-  double rtol = strtod(options.get("rtol", "0").c_str(), nullptr), atol = strtod(options.get("atol", "0").c_str(), nullptr);
+  double rtol = strtod(options.get("rtol", "0").c_str(), nullptr),
+         atol = strtod(options.get("atol", "0").c_str(), nullptr);
 
   std::vector<std::string> names = size_names(*a.b, *a.f);
   std::mt19937_64 random{uint64_t(seed)};
@@ -218,12 +231,14 @@ int equiv(const Options &options) {
       for (size_t k = 0, inout = results; !output && k < a.f->params.size(); k++)
         if (a.f->params[k].mode == Mode::Inout && inout++ == i) output = a.f->params[k].def.name;
       std::string first = c.mismatch.empty() ? fmt::format(" (allowed: {:g})", allowed) : "";
-      return refuse(fmt::format("{} against {}: {}{}{}", b.path, a.path, describe(c, a.b->text(output), x.outputs[i]), first, where));
+      return refuse(fmt::format("{} against {}: {}{}{}", b.path, a.path, describe(c, a.b->text(output), x.outputs[i]),
+                                first, where));
     }
     (all_exact ? exact : close)++;
   }
   if (!exact && !close)
-    return refuse(drawn ? fmt::format("nothing was compared: both modules refuse every input, such as: {}", refusal) : "no sizes give inputs of at most --elements");
+    return refuse(drawn ? fmt::format("nothing was compared: both modules refuse every input, such as: {}", refusal)
+                        : "no sizes give inputs of at most --elements");
   std::string text = fmt::format("same: {} runs exact", exact);
   if (close) text += fmt::format(", {} within the bound of reordered sums", close);
   if (refused) text += fmt::format(", {} refused by both", refused);

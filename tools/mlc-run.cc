@@ -70,7 +70,9 @@ int run_tool(const Options &options) {
   std::string wanted = options.get("entry");
   if (!wanted.empty() && wanted[0] == '@') wanted.erase(0, 1);
   const Func *f = wanted.empty() ? entry(b, m) : m.func(b.sym(wanted));
-  if (!f) return refuse(wanted.empty() ? "the module has no graph; --entry NAME names what to run" : fmt::format("no function @{}", wanted));
+  if (!f)
+    return refuse(wanted.empty() ? "the module has no graph; --entry NAME names what to run"
+                                 : fmt::format("no function @{}", wanted));
 
   // What is bound: NAME=N.
   std::map<std::string, int64_t> sizes;
@@ -87,7 +89,8 @@ int run_tool(const Options &options) {
   std::string error;
   std::vector<Array> inputs;
   auto files = options.all("input");
-  if (files.size() > params.size()) return refuse(fmt::format("@{} has {} inputs, found {}", b.text(f->name), params.size(), files.size()));
+  if (files.size() > params.size())
+    return refuse(fmt::format("@{} has {} inputs, found {}", b.text(f->name), params.size(), files.size()));
   for (size_t i = 0; i < files.size(); i++) {
     DType t = params[i]->def.type->elem;
     Array a;
@@ -107,7 +110,8 @@ int run_tool(const Options &options) {
         a.set(0, Scalar::of_int(sizes[name]));
         inputs.push_back(a);
       } else if (!options.has("random")) {
-        return refuse(fmt::format("no --input for {}: {}; --random SEED makes one", name, print(b, specs[i].param->def.type)));
+        return refuse(
+            fmt::format("no --input for {}: {}; --random SEED makes one", name, print(b, specs[i].param->def.type)));
       } else {
         bool indices = is_int(specs[i].type) && info(specs[i].type).bits >= 32;
         inputs.push_back(sample(specs[i].type, specs[i].dims, random, false, indices));
@@ -135,13 +139,16 @@ int run_tool(const Options &options) {
   for (const Param &p : f->params)
     if (p.mode == Mode::Inout) names.emplace_back(b.text(p.def.name));
   auto expected = options.all("expect");
-  if (expected.size() > outputs.size()) return refuse(fmt::format("the run has {} outputs, found {} to expect", outputs.size(), expected.size()));
+  if (expected.size() > outputs.size())
+    return refuse(fmt::format("the run has {} outputs, found {} to expect", outputs.size(), expected.size()));
   double rtol = 0, atol = 0;
-  if ((options.has("rtol") && !number(options.get("rtol"), &rtol)) || (options.has("atol") && !number(options.get("atol"), &atol)))
+  if ((options.has("rtol") && !number(options.get("rtol"), &rtol)) ||
+      (options.has("atol") && !number(options.get("atol"), &atol)))
     return fprintf(stderr, "mlc-run: error: --rtol, --atol: expected a number\n"), 2;
   for (size_t i = 0; i < expected.size(); i++) {
     Array want;
-    if (!read_array(expected[i], outputs[i].type == DType::Index ? DType::I64 : outputs[i].type, want, error)) return refuse(error);
+    if (!read_array(expected[i], outputs[i].type == DType::Index ? DType::I64 : outputs[i].type, want, error))
+      return refuse(error);
     if (outputs[i].type == DType::Index) outputs[i].type = DType::I64;
     Comparison c = compare(outputs[i], want, rtol || atol ? Tolerance::close(rtol, atol) : Tolerance::exact(true));
     if (!c.same()) return refuse(describe(c, names[i], want));
@@ -168,5 +175,7 @@ int run_tool(const Options &options) {
 }  // namespace mlc
 
 int main(int argc, char **argv) {
-  return mlc::tool_main(argc, argv, {"run", "Run a module in the reference interpreter, at any stage", "[FILE]", mlc::kOptions, mlc::run_tool});
+  return mlc::tool_main(
+      argc, argv,
+      {"run", "Run a module in the reference interpreter, at any stage", "[FILE]", mlc::kOptions, mlc::run_tool});
 }

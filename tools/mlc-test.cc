@@ -1,4 +1,5 @@
-// mlc-test: ONNX's backend tests through one of the routes. Each case is a process of its own, bounded in time and memory.
+// mlc-test: ONNX's backend tests through one of the routes. Each case is a process of its own, bounded in time and
+// memory.
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -76,7 +77,8 @@ void start(Job &job, const CaseOptions &options, int64_t seconds, int64_t megaby
   if (job.pid == 0) {
     close(ends[0]);
     setpgid(0, 0);
-    rlimit memory{rlim_t(megabytes + 1024) << 20, rlim_t(megabytes + 1024) << 20};  // 1 GB is the stack, mapped and not used
+    rlimit memory{rlim_t(megabytes + 1024) << 20, rlim_t(megabytes + 1024)
+                                                      << 20};  // 1 GB is the stack, mapped and not used
     rlimit time{rlim_t(seconds + 1), rlim_t(seconds + 1)}, none{0, 0};
     setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CPU, &time);
@@ -102,7 +104,8 @@ CaseResult finish(Job &job, int64_t seconds) {
   if (job.late || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU)))
     return {CaseResult::Failed, fmt::format("took more than {} s", seconds)};
   if (!job.said.empty()) return {CaseResult::Kind(job.said[0]), job.said.substr(1)};
-  if (WIFSIGNALED(status)) return {CaseResult::Failed, fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))};
+  if (WIFSIGNALED(status))
+    return {CaseResult::Failed, fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))};
   return {CaseResult::Failed, "said nothing"};
 }
 
@@ -121,7 +124,9 @@ int test(const Options &options) {
   how.cache = options.get("cache");
   if (!how.cache.empty()) how.cache = fs::absolute(how.cache).string();
   how.compiler = options.get("compiler", how.compiler);
-  auto number = [&](const char *name, const char *otherwise) { return strtoll(options.get(name, otherwise).c_str(), nullptr, 10); };
+  auto number = [&](const char *name, const char *otherwise) {
+    return strtoll(options.get(name, otherwise).c_str(), nullptr, 10);
+  };
   int64_t jobs = number("jobs", "1"), seconds = number("timeout", "60"), megabytes = number("memory", "6144");
   if (jobs < 1 || seconds < 1 || megabytes < 1) return usage("-j, --timeout, --memory: expected a number above 0");
   if (options.files.empty()) return usage("expected a DIR");

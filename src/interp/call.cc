@@ -17,7 +17,8 @@ Ref ref_of(int k, Frame &f) {
   const BufferInfo &info = f.unit->buffers[size_t(k)];
   const Buffer &b = f.buffer[k];
   Ref r{StorageRef(StorageRef(), b.storage), info.elem, b.data - b.storage->bytes, b.first, {}, {}};
-  for (size_t d = 0; d < info.dims.size(); d++) r.dims.push_back(f.slot[info.dims[d]]), r.strides.push_back(f.slot[info.strides[d]]);
+  for (size_t d = 0; d < info.dims.size(); d++)
+    r.dims.push_back(f.slot[info.dims[d]]), r.strides.push_back(f.slot[info.strides[d]]);
   return r;
 }
 
@@ -29,8 +30,9 @@ Ref region_of(const Operand &o, Frame &f, uint32_t at) {
     lo.push_back(o.lo[d] ? eval<int64_t>(o.lo[d], f) : 0);
     extent.push_back(o.extent[d] ? eval<int64_t>(o.extent[d], f) : o.drop[d] ? 1 : whole.dims[d]);
     if (lo[d] < 0 || extent[d] < 0 || lo[d] > whole.dims[d] - extent[d])
-      throw Fault{at, fmt::format("the region of {} is outside: {} +: {} of dimension {}, which is {}",
-                                  name_of(f, f.unit->buffers[size_t(o.buffer)].name), lo[d], extent[d], d, whole.dims[d])};
+      throw Fault{at,
+                  fmt::format("the region of {} is outside: {} +: {} of dimension {}, which is {}",
+                              name_of(f, f.unit->buffers[size_t(o.buffer)].name), lo[d], extent[d], d, whole.dims[d])};
   }
   return whole.region(lo, extent, o.drop);
 }
@@ -45,7 +47,8 @@ void run_view(const Act &a, Frame &f) {
     int64_t n = eval<int64_t>(info.dim_nodes[d], f);
     f.slot[info.dims[d]] = n;
     if (n != r.dims[d])
-      throw Fault{a.at, fmt::format("view {}: dimension {} is {}, that of the region {}", name_of(f, info.name), d, n, r.dims[d])};
+      throw Fault{a.at, fmt::format("view {}: dimension {} is {}, that of the region {}", name_of(f, info.name), d, n,
+                                    r.dims[d])};
   }
   Storage *st = r.storage.get();
   f.buffer[s.buffer] = {st->bytes + r.start, st->shadow ? st->shadow + r.start : nullptr, st, r.first};
@@ -65,7 +68,8 @@ void run_call(const Act &a, Frame &f) {
     return;
   }
   OperatorUse use;
-  for (size_t i = 0; i < args.size(); i++) use.args.push_back({s.args[i].literal && !s.args[i].value ? s.args[i].literal : nullptr, args[i]});
+  for (size_t i = 0; i < args.size(); i++)
+    use.args.push_back({s.args[i].literal && !s.args[i].value ? s.args[i].literal : nullptr, args[i]});
   std::string_view name = m.b.text(s.stmt->call->callee);
   if (m.call_effect(name, use.args, into, a.at)) return;
   use.name = s.stmt->call->callee, use.attrs = s.stmt->attrs, use.from = s.stmt->from, use.at = a.at;
@@ -75,13 +79,13 @@ void run_call(const Act &a, Frame &f) {
 
 // ---- effects
 
-bool Machine::call_effect(std::string_view name, const std::vector<OperatorArg> &args, const std::vector<Value> &into, uint32_t at) {
+bool Machine::call_effect(std::string_view name, const std::vector<OperatorArg> &args, const std::vector<Value> &into,
+                          uint32_t at) {
   if (name == "fill" && args.size() == 1) {
     for (const Value &v : into) {
-      Scalar x = args[0].literal ? eval(args[0].literal, v.type, [](Sym) { return nullptr; }).scalar : args[0].value.element();
-      Ref one = make(v.type, {});
-      store(v.type, one.data(), 0, x);
-      if (one.storage->shadow) std::fill_n(one.storage->shadow, one.storage->size, std::byte(0xff)), one.storage->undefined = 0;
+      Scalar x =
+          args[0].literal ? eval(args[0].literal, v.type, [](Sym) { return nullptr; }).scalar : args[0].value.element();
+      Ref one = rank0(Value::of(v.type, x), v.type).ref;
       one.dims = v.ref.dims, one.strides.assign(v.ref.rank(), 0);
       copy(v.ref, one);
     }
@@ -89,7 +93,8 @@ bool Machine::call_effect(std::string_view name, const std::vector<OperatorArg> 
   }
   if (name == "Copy" && args.size() == 1 && into.size() == 1 && !args[0].literal && !args[0].value.is_scalar()) {
     const Ref &from = args[0].value.ref;
-    if (from.elem != into[0].ref.elem || from.dims != into[0].ref.dims) throw Fault{at, "Copy between buffers of different types"};
+    if (from.elem != into[0].ref.elem || from.dims != into[0].ref.dims)
+      throw Fault{at, "Copy between buffers of different types"};
     copy(into[0].ref, from);
     return true;
   }
@@ -115,6 +120,12 @@ bool Machine::call_effect(std::string_view name, const std::vector<OperatorArg> 
 }
 
 // ---- operators
+
+Value Machine::rank0(const Value &v, DType t) {
+  Ref r = Ref::dense(memory, t, {}, true);
+  store(t, r.data(), 0, v.type == t ? v.scalar : cast(v.scalar, v.type, t));
+  return Value::of(r);
+}
 
 const Expr *Machine::literal(DType t, Scalar v) {
   if (t == DType::Bool) return b.boolean(v.as_bool());
@@ -154,7 +165,8 @@ Machine::Operator Machine::make_operator(const OperatorUse &use, std::vector<siz
     if (r.count() > kMost || r.find_undefined(&index)) return {};
     if (std::find(asked->begin(), asked->end(), it->second) == asked->end()) asked->push_back(it->second);
     std::vector<const Expr *> v;
-    each_element(r, [&](int64_t off, const auto &) { v.push_back(literal(r.elem, load(r.elem, r.data(), size_t(off)))); });
+    each_element(r,
+                 [&](int64_t off, const auto &) { v.push_back(literal(r.elem, load(r.elem, r.data(), size_t(off)))); });
     return v;
   };
   Operator made;
@@ -186,7 +198,9 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
     for (size_t i : family.asked) {
       k += fmt::format("{}:", i);
       const Ref &r = use.args[i].value.ref;
-      each_element(r, [&](int64_t off, const auto &) { k += fmt::format("{} ", to_bits(r.elem, load(r.elem, r.data(), size_t(off)))); });
+      each_element(r, [&](int64_t off, const auto &) {
+        k += fmt::format("{} ", to_bits(r.elem, load(r.elem, r.data(), size_t(off))));
+      });
     }
     return k;
   };
@@ -208,16 +222,19 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
   if (!use.into.empty())
     for (size_t i = 0; i < use.into.size(); i++) {
       std::vector<int64_t> dims;
-      if (!all_static(found->results[i], &dims) || dims != use.into[i].ref.dims || found->results[i]->elem != use.into[i].type)
+      if (!all_static(found->results[i], &dims) || dims != use.into[i].ref.dims ||
+          found->results[i]->elem != use.into[i].type)
         throw Fault{use.at, fmt::format("{} gives {}, its destination is {}[{}]", op, print(b, found->results[i]),
                                         dtype_name(use.into[i].type), fmt::join(use.into[i].ref.dims, ", "))};
     }
   try {
-    if (!found->count) return call(*found->kernel.kernel, args_of(found->kernel, {}), std::move(use.into), use.at, what, use.from);
+    if (!found->count)
+      return call(*found->kernel.kernel, args_of(found->kernel, {}), std::move(use.into), use.at, what, use.from);
     Value size = call(*found->count->kernel, args_of(*found->count, {}), {}, use.at, what, use.from)[0];
     size = Value::of_index(size.element().as_int());
     std::vector<Value> index(found->kernel.indices.size(), size);
-    auto results = call(*found->kernel.kernel, args_of(found->kernel, index), std::move(use.into), use.at, what, use.from);
+    auto results =
+        call(*found->kernel.kernel, args_of(found->kernel, index), std::move(use.into), use.at, what, use.from);
     results.insert(results.begin(), size);
     return results;
   } catch (Fault &e) {

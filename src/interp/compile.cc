@@ -71,7 +71,8 @@ void Compiler::let(const Let *s, std::vector<const Act *> &out) {
     throw Fault{s->at, fmt::format("{} is no statement of a kernel", print(b_, s))};
   const Func *f = callee(c);
   if (f->results.size() != s->defs.size() || f->params.size() != c->args.size())
-    throw Fault{s->at, fmt::format("@{} has {} arguments and {} results", b_.text(f->name), f->params.size(), f->results.size())};
+    throw Fault{s->at, fmt::format("@{} has {} arguments and {} results", b_.text(f->name), f->params.size(),
+                                   f->results.size())};
   Apply a{lambda_of_(f), {}};
   for (size_t i = 0; i < c->args.size(); i++) a.args.push_back(expr(c->args[i], f->params[i].def.type->elem));
   ApplyAct x{keep(std::move(a)), {}};
@@ -202,7 +203,8 @@ Operand Compiler::region(const Load *l) {
   o.buffer = buffer_of(l);
   size_t rank = unit_->buffers[size_t(o.buffer)].dims.size();
   if (l->index.size() != rank)
-    throw Fault{l->at, fmt::format("{} has {} dimensions, found {} indices", b_.text(l->buffer), rank, l->index.size())};
+    throw Fault{l->at,
+                fmt::format("{} has {} dimensions, found {} indices", b_.text(l->buffer), rank, l->index.size())};
   for (const Expr *e : l->index) {
     auto *r = as<Range>(e);
     bool all = e->kind == Kind::All;
@@ -272,7 +274,8 @@ void Compiler::call_stmt(const CallStmt *s, std::vector<const Act *> &out) {
     std::vector<const Param *> params;
     for (const Param &p : x.callee->params) params.push_back(&p);
     if (params.size() != c->args.size())
-      throw Fault{s->at, fmt::format("@{} has {} parameters, found {} arguments", b_.text(c->callee), params.size(), c->args.size())};
+      throw Fault{s->at, fmt::format("@{} has {} parameters, found {} arguments", b_.text(c->callee), params.size(),
+                                     c->args.size())};
     for (size_t i = 0; i < c->args.size(); i++) x.args.push_back(operand(c->args[i], params[i]->def.type));
   } else {
     for (const Expr *e : c->args) x.args.push_back(operand(e, nullptr));
@@ -307,7 +310,8 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
     case Kind::Assume: {
       auto &x = to<Assume>(s);
       std::string_view nodes = origin();
-      std::string message = fmt::format("assume {} does not hold{}{}", print(b_, x.cond), nodes.empty() ? "" : ",", nodes);
+      std::string message =
+          fmt::format("assume {} does not hold{}{}", print(b_, x.cond), nodes.empty() ? "" : ",", nodes);
       return out.push_back(act(run_assume, keep(AssumeAct{expr(x.cond, DType::Bool), message}), s->at));
     }
     case Kind::For: {
@@ -363,7 +367,8 @@ const Unit *Compiler::kernel(const Func &f, Stmts stmts, const Notes &notes) {
     unit_->param_buffers.push_back(tensor ? buffer(p.def) : -1);
   }
   for (const Def &d : f.results) {
-    if (!d.type->tensor) throw Fault{d.at, fmt::format("result {} of a kernel is a scalar, expected a buffer", b_.text(d.name))};
+    if (!d.type->tensor)
+      throw Fault{d.at, fmt::format("result {} of a kernel is a scalar, expected a buffer", b_.text(d.name))};
     unit_->result_buffers.push_back(buffer(d));
   }
   unit_->body = body(stmts);
@@ -397,7 +402,8 @@ const Lambda *Compiler::lambda(const Func &f) {
     }
     for (const Def &d : f.results) {
       const What &w = find(d.name, d.at);
-      if (w.slot < 0 || w.type != d.type->elem) throw Fault{d.at, fmt::format("{} is not defined as {}", b_.text(d.name), dtype_name(d.type->elem))};
+      if (w.slot < 0 || w.type != d.type->elem)
+        throw Fault{d.at, fmt::format("{} is not defined as {}", b_.text(d.name), dtype_name(d.type->elem))};
       slots.push_back(w.slot);
       l->types.push_back(w.type);
     }

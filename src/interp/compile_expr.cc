@@ -241,7 +241,8 @@ Node *Compiler::call(const Call *c, DType want) {
     if (Node *n = nodes_.builtin(name, args[0], args[1], args[2])) return n;
     throw Fault{c->at, fmt::format("{} has no {} arguments", name, dtype_name(t))};
   }
-  if (!is_float(t)) throw Fault{c->at, fmt::format("arguments of {} have type {}, expected floats", name, dtype_name(t))};
+  if (!is_float(t))
+    throw Fault{c->at, fmt::format("arguments of {} have type {}, expected floats", name, dtype_name(t))};
   DType in = t == DType::F64 ? DType::F64 : DType::F32;
   const Func *text = library_(name, t);
   if (!text) throw Fault{c->at, fmt::format("{} is not defined for {}", name, dtype_name(in))};
@@ -314,7 +315,8 @@ std::optional<Linear> Compiler::linear(const Expr *e) {
         if (!a || !a->terms.empty()) return {};
         args.push_back(a->base);
       }
-      if (name == "index" && args.size() == 1 && !is_float(args[0]->type)) return Linear{nodes_.cast(DType::Index, args[0]), {}};
+      if (name == "index" && args.size() == 1 && !is_float(args[0]->type))
+        return Linear{nodes_.cast(DType::Index, args[0]), {}};
       if ((name != "min" && name != "max") || args.size() != 2 || args[0]->type != args[1]->type) return {};
       return Linear{nodes_.builtin(name, args[0], args[1], nullptr), {}};
     }
@@ -348,7 +350,8 @@ const Access *Compiler::access(const Load *l) {
   if (DType t = unit_->buffers[size_t(x.buffer)].elem; !store_act(t))
     throw Fault{l->at, fmt::format("{} is no type to compute with", dtype_name(t))};
   if (l->index.size() != rank)
-    throw Fault{l->at, fmt::format("{} has {} dimensions, found {} indices", b_.text(l->buffer), rank, l->index.size())};
+    throw Fault{l->at,
+                fmt::format("{} has {} dimensions, found {} indices", b_.text(l->buffer), rank, l->index.size())};
   CellPlan plan;
   plan.buffer = x.buffer;
   bool affine = unit_->buffers[size_t(x.buffer)].known;

@@ -69,7 +69,8 @@ std::optional<int64_t> solve_one(const Build &b, const DimEquation &q, Sym u, In
 
 }  // namespace
 
-size_t solve(const Build &b, std::span<const DimEquation> equations, const std::function<bool(Sym)> &unknown, IndexValues &names) {
+size_t solve(const Build &b, std::span<const DimEquation> equations, const std::function<bool(Sym)> &unknown,
+             IndexValues &names) {
   std::vector<bool> done(equations.size());
   for (bool more = true; more;) {
     more = false;

@@ -15,12 +15,13 @@ using IndexValues = std::unordered_map<Sym, int64_t>;
 std::optional<int64_t> index_value(const Build &b, const Expr *e, const IndexValues &names);
 
 // Equations `wanted = found`: one affine in a single unknown name gives it, in any order; each other one that cannot be
-// told from `names` is left alone. Of a name's own it takes only those in `unknown`. Returns the place of the first equation
-// that does not hold (a fraction, a negative number or a contradiction), or equations.size().
+// told from `names` is left alone. Of a name's own it takes only those in `unknown`. Returns the place of the first
+// equation that does not hold (a fraction, a negative number or a contradiction), or equations.size().
 struct DimEquation {
   const Expr *wanted;
   int64_t found;
 };
-size_t solve(const Build &b, std::span<const DimEquation> equations, const std::function<bool(Sym)> &unknown, IndexValues &names);
+size_t solve(const Build &b, std::span<const DimEquation> equations, const std::function<bool(Sym)> &unknown,
+             IndexValues &names);
 
 }  // namespace mlc::interp

@@ -134,7 +134,8 @@ template <class V, bool sum> V measured(const Node &n, Frame &f) {
   auto body = [&] {
     V v = eval<V>(n.a, f);
     acc = sum ? acc + v : acc * v;
-    if (n.type != DType::F64 && n.type != DType::F32) acc = V(to_double(n.type, cast(Scalar::of_f64(acc), DType::F64, n.type)));
+    if (n.type != DType::F64 && n.type != DType::F32)
+      acc = V(to_double(n.type, cast(Scalar::of_f64(acc), DType::F64, n.type)));
     terms++, magnitude += std::isfinite(v) ? std::fabs(double(v)) : 0;
   };
   nest(static_cast<const Reduction *>(n.more)->loops, f, body);
@@ -174,7 +175,8 @@ void fold_into(const Fold &x, Frame &f, int64_t *acc) {
   };
   nest(x.loops, f, body);
   for (size_t i = 0; f.machine->options.measure && i < n; i++)
-    if (is_float(fn.types[i])) note_sum(f, fn.types[i], terms, std::fabs(to_double(fn.types[i], Scalar{uint64_t(acc[i])})));
+    if (is_float(fn.types[i]))
+      note_sum(f, fn.types[i], terms, std::fabs(to_double(fn.types[i], Scalar{uint64_t(acc[i])})));
 }
 
 template <class V> V from_slot(int64_t slot) {
@@ -291,7 +293,8 @@ void run_domain(const Act &a, Frame &f) {
   const auto &s = *static_cast<const DomainAct *>(a.what);
   for (auto [extent, dim] : s.pairs)
     if (int64_t n = eval<int64_t>(extent, f); n != f.slot[dim])
-      throw Fault{a.at, fmt::format("compute {} over {}, but the dimension of it is {}", name_of(f, s.name), n, f.slot[dim])};
+      throw Fault{a.at,
+                  fmt::format("compute {} over {}, but the dimension of it is {}", name_of(f, s.name), n, f.slot[dim])};
 }
 
 namespace {

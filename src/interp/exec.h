@@ -23,7 +23,10 @@ struct BlockAct {
   bool has_reduce;
   Acts inits, body;
 };
-struct DomainAct { std::vector<std::pair<const Node *, int>> pairs; Sym name; };  // extent of a result, slot of the dimension
+struct DomainAct {
+  std::vector<std::pair<const Node *, int>> pairs;
+  Sym name;
+};  // extent of a result, slot of the dimension
 struct AllocAct { int buffer, base; const Node *offset; };
 struct Operand;
 struct ViewAct { int buffer, base; const Operand *region; };

@@ -25,6 +25,7 @@ struct Value {  // a tensor, or a scalar if it has no storage
   }
   static Value of(DType t, Scalar s) { return {{}, t, s}; }
   static Value of_index(int64_t v) { return of(DType::Index, Scalar::of_int(v)); }
+  std::string text() const;  // its type: f32[2, 3], index
   Scalar element() const { return is_scalar() ? scalar : ref.get({}); }  // of a scalar or a tensor of rank 0
 };
 
@@ -48,21 +49,24 @@ class Machine {
   Machine(Build &b, const Module &m, const RunOptions &options);
   Machine(const Machine &) = delete;
 
-  // Calls a function. args: one for each parameter, or for each that is not `scratch`. into: the buffers that the results
-  // are written to, or empty: then they are made. Returns the results. Throws Fault, whose message ends with `in WHAT`
-  // (empty: kind and name of f) and the nodes of the model that it is `from`.
-  std::vector<Value> call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at, std::string what = "",
-                          Syms from = {});
+  // Calls a function. args: one for each parameter, or for each that is not `scratch`. into: the buffers that the
+  // results are written to, or empty: then they are made. Returns the results. Throws Fault, whose message ends with
+  // `in WHAT` (empty: kind and name of f) and the nodes of the model that it is `from`.
+  std::vector<Value> call(const Func &f, std::vector<Value> args, std::vector<Value> into, uint32_t at,
+                          std::string what = "", Syms from = {});
   std::string origin(Syms from) const;  // ` from "/a", "/b"`, or nothing
   std::vector<Value> call_operator(OperatorUse use);
   // `call NAME(..)` of an effect: fill, print, wait .. False if there is no such builtin.
-  bool call_effect(std::string_view name, const std::vector<OperatorArg> &args, const std::vector<Value> &into, uint32_t at);
+  bool call_effect(std::string_view name, const std::vector<OperatorArg> &args, const std::vector<Value> &into,
+                   uint32_t at);
 
   const Ref &constant(Sym name, uint32_t at);
   int64_t dim(const Expr *e, const IndexValues &names);
-  Value eval(const Expr *e, DType want, const std::function<const Value *(Sym)> &value);  // a scalar expression of a graph
+  Value eval(const Expr *e, DType want,
+             const std::function<const Value *(Sym)> &value);  // a scalar expression of a graph
 
   const Expr *literal(DType t, Scalar v);  // a literal of the text
+  Value rank0(const Value &scalar, DType t);  // a tensor of rank 0 with the scalar's value
   Ref make(DType t, std::vector<int64_t> dims) { return Ref::dense(memory, t, std::move(dims)); }
 
   Build &b;
@@ -85,9 +89,7 @@ class Machine {
   const Unit *unit(const Func &f, Stmts body, const Notes &notes);
   const Lambda *lambda(const Func *f);
   const Module &math();
-  void run_kernel(const Unit &u, const std::vector<Value> &args, const std::vector<Value> &results, const IndexValues &names);
   Operator make_operator(const OperatorUse &use, std::vector<size_t> *asked);
-  void check_overlap(const Func &f, const std::vector<Value> &args, const std::vector<Value> &into, uint32_t at);
   Ref read_constant(const Const &c);
   Compiler compiler(const Module &home);
   std::string name(Sym s) const { return std::string(b.text(s)); }
@@ -104,6 +106,20 @@ class Machine {
   std::map<std::pair<const Expr *, DType>, ScalarUnit> scalars_;
   std::vector<std::shared_ptr<void>> kept_;
   int depth_ = 0;
+};
+
+// The frame of a kernel. Its constants are bound; dimensions, scalars and buffers are to be set.
+class Activation {
+ public:
+  Activation(const Unit &u, Machine &m);
+  void bind(int buffer, const Ref &r);
+  void set(int slot, Scalar v) { slots_[size_t(slot)] = int64_t(v.bits); }
+  Frame frame;
+
+ private:
+  std::vector<int64_t> slots_;
+  std::vector<Buffer> buffers_;
+  std::vector<StorageRef> owned_;
 };
 
 // Runs the statements of a graph, group, or description in operators (graph.cc).

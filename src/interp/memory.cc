@@ -84,7 +84,8 @@ Scalar Ref::get(const std::vector<int64_t> &index) const {
   return load(elem, data(), size_t(off));
 }
 
-Ref Ref::region(const std::vector<int64_t> &lo, const std::vector<int64_t> &extent, const std::vector<bool> &drop) const {
+Ref Ref::region(const std::vector<int64_t> &lo, const std::vector<int64_t> &extent,
+                const std::vector<bool> &drop) const {
   Ref r{storage, elem, start, first, {}, {}};
   int64_t off = 0;
   for (size_t d = 0; d < rank(); d++) {
@@ -174,7 +175,8 @@ bool Ref::overlaps(const Ref &o) const {
   std::vector<std::byte> mine(size_t(storage->size));
   bool both = false;
   each_byte(*this, [&](int64_t byte, std::byte mask, const auto &) { mine[size_t(byte)] |= mask; });
-  each_byte(o, [&](int64_t byte, std::byte mask, const auto &) { both |= (mine[size_t(byte)] & mask) != std::byte(0); });
+  each_byte(o,
+            [&](int64_t byte, std::byte mask, const auto &) { both |= (mine[size_t(byte)] & mask) != std::byte(0); });
   return both;
 }
 

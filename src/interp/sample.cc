@@ -21,13 +21,14 @@ std::vector<std::string> size_names(const Build &b, const Func &f) {
   return names;
 }
 
-bool input_specs(const Build &b, const Func &f, const std::map<std::string, int64_t> &sizes, std::vector<InputSpec> &out,
-                 std::string &error) {
+bool input_specs(const Build &b, const Func &f, const std::map<std::string, int64_t> &sizes,
+                 std::vector<InputSpec> &out, std::string &error) {
   IndexValues names;
   for (Sym d : f.dims)
     if (auto it = sizes.find(std::string(b.text(d))); it != sizes.end()) names[d] = it->second;
   for (const Param &p : f.params)
-    if (auto it = sizes.find(std::string(b.text(p.def.name))); it != sizes.end() && !p.def.type->tensor) names[p.def.name] = it->second;
+    if (auto it = sizes.find(std::string(b.text(p.def.name))); it != sizes.end() && !p.def.type->tensor)
+      names[p.def.name] = it->second;
   for (const Param &p : f.params) {
     if (p.mode == Mode::Scratch) continue;
     InputSpec s{&p, p.def.type->elem, {}};
@@ -97,8 +98,9 @@ Array sample(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random,
 }
 
 std::string array_text(const std::string &name, const Array &a, int64_t most) {
-  std::string s = a.type == DType::Index && !a.rank() ? fmt::format("{}: index = ", name)
-                                                      : fmt::format("{}: {}[{}] = ", name, dtype_name(a.type), fmt::join(a.dims, ", "));
+  std::string s = a.type == DType::Index && !a.rank()
+                      ? fmt::format("{}: index = ", name)
+                      : fmt::format("{}: {}[{}] = ", name, dtype_name(a.type), fmt::join(a.dims, ", "));
   int64_t n = a.size(), next = 0;
   if (n > most) {
     for (; next < std::min<int64_t>(n, 8); next++) s += (next ? ", " : "[") + element_text(a.type, a.get(next));

@@ -12,7 +12,8 @@ using namespace mlc;
 namespace {
 
 struct Program {
-  explicit Program(const std::string &text) : source(Source::from_string("test", "mlc 1\n\n" + text)), diag("test", &source) {
+  explicit Program(const std::string &text)
+      : source(Source::from_string("test", "mlc 1\n\n" + text)), diag("test", &source) {
     if (!read(b, source, m, diag)) ADD_FAILURE() << diag.messages()[0];
   }
   // "" and the outputs, or the fault's message.
@@ -39,8 +40,12 @@ template <class T> Array array(DType t, std::vector<int64_t> dims, std::vector<T
   memcpy(a.bytes.data(), values.data(), a.bytes.size());
   return a;
 }
-Array f32(std::vector<int64_t> dims, std::vector<float> v) { return array<float>(DType::F32, std::move(dims), std::move(v)); }
-Array i64(std::vector<int64_t> dims, std::vector<int64_t> v) { return array<int64_t>(DType::I64, std::move(dims), std::move(v)); }
+Array f32(std::vector<int64_t> dims, std::vector<float> v) {
+  return array<float>(DType::F32, std::move(dims), std::move(v));
+}
+Array i64(std::vector<int64_t> dims, std::vector<int64_t> v) {
+  return array<int64_t>(DType::I64, std::move(dims), std::move(v));
+}
 Array scalar(DType t, Scalar v) {
   Array a(t, {});
   a.set(0, v);
@@ -119,7 +124,9 @@ kernel @i4(a: i4[3]) -> (y: i4[3], w: i8[3], s: i4[3]) {
 }
 )");
   Array a(DType::U8, {4}), b(DType::U8, {4});
-  for (int i = 0; i < 4; i++) a.set(i, Scalar{uint64_t(std::vector<int>{128, 6, 255, 7}[i])}), b.set(i, Scalar{uint64_t(std::vector<int>{128, 7, 0, 8}[i])});
+  for (int i = 0; i < 4; i++)
+    a.set(i, Scalar{uint64_t(std::vector<int>{128, 6, 255, 7}[i])}),
+        b.set(i, Scalar{uint64_t(std::vector<int>{128, 7, 0, 8}[i])});
   EXPECT_EQ(p.run("k", {a, b}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{0, 13, 255, 15}));
   EXPECT_EQ(numbers(p.outputs[1]), (V{0, 255, 255, 255}));
@@ -127,7 +134,8 @@ kernel @i4(a: i4[3]) -> (y: i4[3], w: i8[3], s: i4[3]) {
   EXPECT_EQ(numbers(p.outputs[3]), (V{128, 250, 1, 249}));
   EXPECT_EQ(numbers(p.outputs[4]), (V{0, 0, 255, 0}));
 
-  Array x = array<int32_t>(DType::I32, {6}, {-7, 7, -7, INT32_MIN, 5, -2}), y = array<int32_t>(DType::I32, {6}, {2, -2, -2, -1, 0, 31});
+  Array x = array<int32_t>(DType::I32, {6}, {-7, 7, -7, INT32_MIN, 5, -2}),
+        y = array<int32_t>(DType::I32, {6}, {2, -2, -2, -1, 0, 31});
   EXPECT_EQ(p.run("s", {x, y}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{-3, -3, 3, -2147483648.0, 0, 0}));
   EXPECT_EQ(numbers(p.outputs[1]), (V{-4, -4, 3, -2147483648.0, 0, -1}));
@@ -155,7 +163,8 @@ kernel @k(x: f16[2000]) -> (narrow: f16[], wide: f16[], y: f16[]) {
   Array x(DType::F16, {2000});
   for (int i = 0; i < 2000; i++) x.set(i, Scalar::of_f32(3));
   EXPECT_EQ(p.run("k", {x}), "");
-  // numpy: functools.reduce(lambda a, b: np.float16(a + b), [np.float16(3)] * 2000) is 6144? computed: steps of 4 above 4096
+  // numpy: functools.reduce(lambda a, b: np.float16(a + b), [np.float16(3)] * 2000) is 6144? computed: steps of 4 above
+  // 4096
   EXPECT_EQ(numbers(p.outputs[1]), (V{6000}));
   double acc = 0;  // the same by hand: above 2048 an f16 holds even numbers only, above 4096 multiples of 4
   for (int i = 0; i < 2000; i++) {
@@ -274,7 +283,8 @@ kernel @domain(x: f32[4]) -> (y: f32[4]) {
   }
 }
 )");
-  EXPECT_EQ(p.run("outside", {f32({3}, {1, 2, 3})}), "x[3] is outside: index 3 of dimension 0 is not in 0 .. 2, in kernel @outside");
+  EXPECT_EQ(p.run("outside", {f32({3}, {1, 2, 3})}),
+            "x[3] is outside: index 3 of dimension 0 is not in 0 .. 2, in kernel @outside");
   EXPECT_EQ(p.line, 5u);
   EXPECT_EQ(p.run("undefined", {f32({4}, {1, 2, 3, 4})}), "t[3] is read before it is written, in kernel @undefined");
   p.options.check_undefined = false;
@@ -285,7 +295,8 @@ kernel @domain(x: f32[4]) -> (y: f32[4]) {
   EXPECT_EQ(numbers(p.outputs[0]), (V{6, 5, 6}));
   EXPECT_EQ(p.run("gather", {f32({2}, {5, 6}), i64({3}, {1, 2, 1})}),
             "assume r >= 0 && r < n does not hold, from \"/Gather\", in kernel @gather");
-  EXPECT_EQ(p.run("domain", {f32({4}, {1, 2, 3, 4})}), "axis v of block b is 4, outside its domain 0 .. 3, in kernel @domain");
+  EXPECT_EQ(p.run("domain", {f32({4}, {1, 2, 3, 4})}),
+            "axis v of block b is 4, outside its domain 0 .. 3, in kernel @domain");
   EXPECT_EQ(p.run("domain", {f32({3}, {1, 2, 3})}), "x of kernel @domain: expected f32[4], found f32[3]");
 }
 
@@ -321,7 +332,8 @@ kernel @nibbles(x: u4[2, 3]) -> (y: u4[3], z: u4[2]) {
   EXPECT_EQ(p.run("k", {f32({4}, {1, 2, -1, 0.5})}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{0x3f800000, 0x40000000, double(int32_t(0xbf800000)), 0x3f000000}));
   EXPECT_EQ(numbers(p.outputs[1]), (V{-1, 0.5}));
-  EXPECT_EQ(p.run("bad", {f32({4}, {1, 2, 3, 4})}), "alloc a: 16 bytes at 20 of arena go beyond its end, in kernel @bad");
+  EXPECT_EQ(p.run("bad", {f32({4}, {1, 2, 3, 4})}),
+            "alloc a: 16 bytes at 20 of arena go beyond its end, in kernel @bad");
   Array x(DType::U4, {2, 3});
   for (int i = 0; i < 6; i++) x.set(i, Scalar{uint64_t(i + 10)});
   EXPECT_EQ(p.run("nibbles", {x}), "");
@@ -421,7 +433,9 @@ kernel @histogram[n](x: i32[n], inout h: i32[4]) {
   EXPECT_EQ(numbers(p.outputs[0]), (V{11, 22, 14, 26, 19, 32}));
   EXPECT_EQ(p.run("collatz", {i64({4}, {1, 6, 27, 2})}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{0, 8, 111, 1}));
-  EXPECT_EQ(p.run("histogram", {array<int32_t>(DType::I32, {5}, {0, 3, 3, 1, 3}), array<int32_t>(DType::I32, {4}, {1, 0, 0, 0})}), "");
+  EXPECT_EQ(p.run("histogram",
+                  {array<int32_t>(DType::I32, {5}, {0, 3, 3, 1, 3}), array<int32_t>(DType::I32, {4}, {1, 0, 0, 0})}),
+            "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{2, 1, 0, 3}));
 }
 
@@ -550,7 +564,8 @@ graph @refined(x: f32[2, 4], s: i64[2]) -> (m: index, z: f32[m, 4]) {
   EXPECT_NE(p.run("reshape", {f32({2, 12}, v), i64({2}, {6, 5})}), "");
   EXPECT_EQ(p.run("refined", {f32({2, 4}, std::vector<float>(8, 1)), i64({2}, {-1, 4})}), "");
   EXPECT_EQ(numbers(p.outputs[0]), V{2});
-  EXPECT_EQ(p.run("refined", {f32({2, 4}, std::vector<float>(8, 1)), i64({2}, {4, 2})}), "z: expected f32[m, 4], found f32[4, 2], in graph @refined");
+  EXPECT_EQ(p.run("refined", {f32({2, 4}, std::vector<float>(8, 1)), i64({2}, {4, 2})}),
+            "z: expected f32[m, 4], found f32[4, 2], in graph @refined");
 }
 
 TEST(Graph, planned) {
@@ -586,7 +601,8 @@ graph @stale[n](x: f32[n], scratch arena: u8[8 * n]) -> (y: f32[n]) {
   EXPECT_EQ(p.run("main", {f32({2}, {1, 2}), f32({2}, {100, 200})}), "");
   EXPECT_EQ(numbers(p.outputs[0]), (V{108, 216}));
   EXPECT_EQ(numbers(p.outputs[1]), (V{108, 216}));
-  EXPECT_EQ(p.run("overlap", {f32({2}, {1, 2})}), "x and y of @double are given overlapping buffers, in kernel @double");
+  EXPECT_EQ(p.run("overlap", {f32({2}, {1, 2})}),
+            "x and y of @double are given overlapping buffers, in kernel @double");
   EXPECT_EQ(p.run("stale", {f32({2}, {1, 2})}), "x[0] is read before it is written, in kernel @double");
 }
 
