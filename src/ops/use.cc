@@ -266,6 +266,7 @@ std::optional<std::vector<X>> OpUse::values(size_t i) const {
       }
     return std::nullopt;
   }
+  if (is_index_expression(a) && types[i]->rank() == 0) return std::vector<X>{{b, a}};
   return fill(a, types[i]) ? std::optional(v) : std::nullopt;
 }
 
