@@ -23,8 +23,7 @@ Compiler Machine::compiler(const Module &home) {
 }
 
 const Unit *Machine::unit(const Func &f, Stmts body, const Notes &notes) {
-  const void *key = body.empty() ? static_cast<const void *>(&f) : body.data();
-  const Unit *&u = units_[key];
+  const Unit *&u = units_[&f];
   if (!u) u = compiler(m).kernel(f, body, notes);
   return u;
 }

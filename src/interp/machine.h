@@ -96,7 +96,7 @@ class Machine {
 
   Files files_;
   Nodes nodes_;
-  std::unordered_map<const void *, const Unit *> units_;  // by the body
+  std::unordered_map<const Func *, const Unit *> units_;
   std::unordered_map<const Func *, const Lambda *> lambdas_;
   std::unordered_set<const Func *> compiling_;
   std::unique_ptr<Module> math_;  // read when the first of its functions is called
