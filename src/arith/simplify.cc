@@ -150,7 +150,9 @@ const Expr *Engine::parts(const Expr *e) {
     case Kind::Unary: {
       auto &u = to<Unary>(e);
       const Expr *a = any(u.a);
-      return a == u.a ? e : b.unary(u.op, a, e->at);
+      if (a == u.a) return e;
+      // A literal that takes the sign may not fit its type, 0 - 3 does.
+      return u.op == Op::Neg && a->kind == Kind::Int ? b.binary(Op::Sub, b.integer(0), a, e->at) : b.unary(u.op, a, e->at);
     }
     case Kind::Binary: {
       auto &x = to<Binary>(e);

@@ -121,7 +121,11 @@ bool LineRules::guard(std::string_view name, const Expr *arg) {
     return v && is_int(v, 0);
   }
   if (name != "exact" || !t) return false;
-  return std::all_of(matched_.begin(), matched_.end(), [&](const Let *l) { return keeps(t->elem, l->defs[0].type->elem); });
+  return std::all_of(matched_.begin(), matched_.end(), [&](const Let *l) {
+    DType inner = l->defs[0].type->elem;
+    bool saturates = is_int(t->elem) && is_float(inner) && is_int(last_);  // a float does, where an integer wraps
+    return keeps(t->elem, inner) && (!saturates || keeps(t->elem, last_));
+  });
 }
 
 // p[q]: the permutation p after q; names are what they stand for.
@@ -201,6 +205,7 @@ const Let *LineRules::built(const Call &result, const Let &line, bool root, Resu
 std::optional<LineRules::Result> LineRules::apply(const Let &line, const LineScope &scope) {
   if (line.defs.size() != 1) return std::nullopt;
   scope_ = &scope;
+  last_ = line.defs[0].type->elem;
   for (const Rule *r : rules_.at(line.value)) {
     if (!r->lines) continue;
     vars_.clear(), matched_.clear();

@@ -45,6 +45,7 @@ class LineRules {
   Build &b_;
   const Rules &rules_;
   const LineScope *scope_ = nullptr;
+  DType last_ = DType::Invalid;  // of the line's result
   Binding vars_;
   std::vector<const Let *> matched_;
 };

@@ -89,6 +89,13 @@ DType ScalarRules::operand_type(const Expr *e, DType type) const {
   return type;
 }
 
+// -e. A literal takes the sign, in the integers of its type: -3 is 253 in u8.
+const Expr *ScalarRules::unary(Op op, const Expr *e, DType type, uint32_t at) {
+  auto i = as<Int>(e);
+  if (op == Op::Neg && i && is_int(type)) return literal_of(b_, type, narrow(type, int64_t(-uint64_t(i->value))));
+  return b_.unary(op, e, at);
+}
+
 const Expr *ScalarRules::anchored(const Expr *e, DType type) {
   if (!is_literal(e) || e->kind == Kind::Bool || type == DType::Invalid) return e;
   return b_.call(b_.sym(dtype_name(type)), b_.one(e));
@@ -125,7 +132,7 @@ const Expr *ScalarRules::build(const Expr *result, const Binding &vars, DType t,
       auto &u = to<Unary>(result);
       const Expr *a = part(u.a);
       if (!a) return nullptr;
-      made = b_.unary(u.op, a);
+      made = unary(u.op, a, t, kNowhere);
       break;
     }
     case Kind::Binary: {
@@ -276,7 +283,7 @@ ScalarRules::Typed ScalarRules::walk(const Expr *e, DType want) {
     case Kind::Unary: {
       auto &u = to<Unary>(e);
       Typed a = walk(u.a, u.op == Op::Not ? DType::Bool : want);
-      return finish(a.e == u.a ? e : b_.unary(u.op, a.e, e->at), a.type);
+      return finish(a.e == u.a ? e : unary(u.op, a.e, a.type, e->at), a.type);
     }
     case Kind::Binary: return binary(to<Binary>(e), want);
     case Kind::Call: return call(to<Call>(e), want);

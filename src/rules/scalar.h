@@ -33,6 +33,7 @@ class ScalarRules {
   const Expr *once(const Expr *e, DType type);             // one rule; null: none applies
   const Expr *build(const Expr *result, const Binding &vars, DType t, bool root);
   const Expr *folded(const Expr *e, DType type);           // null: not of literals, or no value
+  const Expr *unary(Op op, const Expr *e, DType type, uint32_t at);
   const Expr *anchored(const Expr *e, DType type);         // where nothing around gives a type: f16(0.1), not 0.1
   bool literal_of_type(const Expr *e, DType t) const;
   DType quick_type(const Expr *e) const;                   // of what is not made of literals alone
