@@ -62,7 +62,8 @@ class Plan {
     for (Sym s : taken) names_->take(s);
 
     share(lines);
-    for (const Stmt *s : lines) step(*s);
+    for (const Stmt *s : lines)
+      if (!diag_.errors()) step(*s);  // what stands behind an error may use what it would have defined
     if (diag_.errors()) return &f;
     lifetimes();
     return written(f);
