@@ -3,6 +3,7 @@
 
     images.py shape IN.npy DIM...                        IN.npy with another shape of the same size, on stdout
     images.py first N IN.npy                             the first N of its first dimension, on stdout
+    images.py begins A.npy B.npy N                       whether B is the first N of A, by its bits
     images.py report IMAGES.npy LABELS.npy LOGITS.npy    how many are right, and two of them drawn
 """
 import array
@@ -43,6 +44,13 @@ def first(n, path):
     write(descr, (int(n), *shape[1:]), data[:len(data) // shape[0] * int(n)])
 
 
+def begins(whole, part, n):
+    (descr, shape, data), (part_descr, part_shape, part_data) = read(whole), read(part)
+    size = len(data) // shape[0] * int(n)
+    if (part_descr, part_shape, part_data) != (descr, (int(n), *shape[1:]), data[:size]):
+        sys.exit(f"{part} is not the first {n} of {whole}")
+
+
 def picture(pixels):
     """8x8 values in [0,1] -> 8 lines, two characters a pixel."""
     return ["".join(SHADES[round(p * (len(SHADES) - 1))] * 2 for p in pixels[8 * y:8 * y + 8]) for y in range(8)]
@@ -65,4 +73,4 @@ def report(images_path, labels_path, logits_path):
 
 
 if __name__ == "__main__":
-    {"shape": reshape, "first": first, "report": report}[sys.argv[1]](*sys.argv[2:])
+    {"shape": reshape, "first": first, "begins": begins, "report": report}[sys.argv[1]](*sys.argv[2:])
