@@ -2,15 +2,18 @@
 // values of every type for which the rule applies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "arith/simplify.h"
+#include "check/check.h"
 #include "data/compare.h"
 #include "graph/values.h"
 #include "interp/interp.h"
 #include "interp/sample.h"
 #include "num/convert.h"
+#include "pass/pass.h"
 #include "rules/lines.h"
 #include "rules/scalar.h"
 #include "text/text.h"
@@ -444,6 +447,99 @@ TEST(Rules, EachOperatorRuleKeepsAllValues) {
     }
     EXPECT_GT(applied, 0u) << r->text << " never applies";
   }
+}
+
+// ---- the pass: random graphs before and after
+
+// Lines over values of f32[n, 4], f32[4, n], i32[n, 4] and constants; many of them are equal, dead or foldable.
+std::string random_graph(std::mt19937 &r) {
+  std::map<std::string, std::vector<std::string>> of = {{"f32[n, 4]", {"x", "u"}}, {"i32[n, 4]", {"k"}}, {"f32[4, n]", {}}, {"f32[4]", {"@a", "@c"}}};
+  std::string lines;
+  int fresh = 0;
+  auto pick = [&](const std::vector<std::string> &l) { return l[r() % l.size()]; };
+  auto value = [&](const std::string &type) { return pick(of[type]); };
+  auto let = [&](std::string &out, const std::string &indent, const std::string &type, const std::string &e) {
+    std::string name = "t" + std::to_string(fresh++);
+    out += indent + name + ": " + type + " = " + e + (r() % 2 ? " from \"/n" + std::to_string(fresh) + "\"" : "") + "\n";
+    of[type].push_back(name);
+  };
+  auto unary = [&] { return pick({"Relu", "Neg", "Abs", "Floor", "Identity", "Sigmoid", "Exp"}); };
+  auto step = [&](std::string &out, const std::string &in) {
+    const std::string a = "f32[n, 4]", t = "f32[4, n]", i = "i32[n, 4]", c = "f32[4]";
+    switch (r() % 12) {
+      case 0: return let(out, in, a, unary() + "(" + value(a) + ")");
+      case 1: return let(out, in, a, pick({"Add", "Sub", "Mul", "Div"}) + "(" + value(a) + ", " + pick({value(a), value(c), "1.0", "-1.0", "0.0", "2.0"}) + ")");
+      case 2: return let(out, in, c, pick({"Add", "Sub", "Mul"}) + "(" + value(c) + ", " + pick({value(c), "1.0", "0.5"}) + ")");
+      case 3: return let(out, in, t, "Transpose(" + value(a) + ") {perm = [1, 0]}");
+      case 4: return of[t].empty() ? void() : let(out, in, a, "Transpose(" + value(t) + ") {perm = [1, 0]}");
+      case 5: return let(out, in, i, "Cast(" + pick({value(a), value(i)}) + ")");
+      case 6: return let(out, in, i, pick({"Add", "Sub", "Mul"}) + "(" + value(i) + ", " + pick({value(i), "0", "1", "-1"}) + ")");
+      case 7: return let(out, in, a, "Cast(" + value(i) + ")");
+      case 8: return let(out, in, a, "Reshape(" + value(a) + ", [-1, 4])");
+      case 9: return of[t].empty() ? void() : let(out, in, t, "Neg(" + value(t) + ")");
+      case 10: return let(out, in, a, "@k(" + value(a) + ")");
+      default: return let(out, in, a, "Gather(" + value(a) + ", @ids) {axis = 1}");
+    }
+  };
+  for (int k = 0; k < 14; k++) step(lines, "    ");
+  // A branch that yields a value of each side's own.
+  auto before = of;
+  std::string sides[2];
+  for (std::string &side : sides) {
+    of = before;
+    for (int k = 0; k < 3; k++) step(side, "      ");
+    side += "      yield " + value("f32[n, 4]") + "\n";
+  }
+  of = before;
+  lines += "    b: f32[n, 4] = if n > 2 {\n" + sides[0] + "    } else {\n" + sides[1] + "    }\n";
+  of["f32[n, 4]"].push_back("b");
+  for (int k = 0; k < 6; k++) step(lines, "    ");
+  lines += "    y: f32[n, 4] = Identity(" + value("f32[n, 4]") + ")\n    z: f32[n, 4] = " + unary() + "(" + value("f32[n, 4]") + ")\n";
+  lines += "    i: i32[n, 4] = Identity(" + value("i32[n, 4]") + ")\n";
+  return "mlc 1\n\nconst @a: f32[4] = [1.0, -0.0, 2.5, nan]\nconst @c: f32[4] = [1.0, -0.0, 2.5, nan]\n"
+         "const @ids: i64[4] = [3, 0, 1, 1]\n\nkernel @k[n](x: f32[n, 4]) -> (y: f32[n, 4]) {\n  alloc t: f32[n, 4]\n"
+         "  compute t[i in n, j in 4] = x[i, (i * 4 + j) % 4] * 1.0\n  compute y[i in n, j in 4] = where(j < 4, t[i, j], 0.0) + 0.5\n}\n\n"
+         "graph @main[n](x: f32[n, 4], u: f32[n, 4], k: i32[n, 4]) -> (y: f32[n, 4], z: f32[n, 4], i: i32[n, 4]) {\n"
+         "  dataflow -> y, z, i {\n" + lines + "  }\n}\n";
+}
+
+}  // namespace
+
+extern const Pass pass_simplify;
+
+namespace {
+
+TEST(Rules, RandomGraphsBeforeAndAfterThePass) {
+  std::mt19937 r(23);
+  size_t before_lines = 0, after_lines = 0;
+  for (int turn = 0; turn < 150; turn++) {
+    std::string text = random_graph(r);
+    Source source = Source::from_string("random", text);
+    Build b;
+    Module m, same;
+    Diag diag("test", &source);
+    ASSERT_TRUE(read(b, source, m, diag) && check(b, m, diag)) << diag.messages()[0] << "\n" << text;
+    same.items = m.items;
+    pass_simplify.run(b, m, {}, diag);
+    std::string after = print(b, m);
+    ASSERT_TRUE(check(b, m, diag)) << diag.messages()[0] << "\n" << text << after;
+    for (int64_t n : {0, 1, 3}) {
+      std::mt19937_64 random(9);
+      std::vector<Array> in = {sample(DType::F32, {n, 4}, random, true), sample(DType::F32, {n, 4}, random, true), sample(DType::I32, {n, 4}, random, true)};
+      std::vector<Array> left, right;
+      RunFault fault;
+      ASSERT_TRUE(run(b, same, *entry(b, same), in, {}, left, fault)) << fault.message << "\n" << text;
+      ASSERT_TRUE(run(b, m, *entry(b, m), in, {}, right, fault)) << fault.message << "\n" << text << after;
+      for (size_t i = 0; i < left.size(); i++) {
+        Comparison c = compare(right[i], left[i], Tolerance::exact(text.find("Relu") != text.npos));
+        ASSERT_TRUE(c.same()) << describe(c, "result", left[i]) << "\n" << text << after;
+      }
+    }
+    pass_simplify.run(b, m, {}, diag);
+    EXPECT_EQ(print(b, m), after) << text;
+    before_lines += size_t(std::count(text.begin(), text.end(), '\n')), after_lines += size_t(std::count(after.begin(), after.end(), '\n'));
+  }
+  EXPECT_LT(after_lines * 4, before_lines * 3);
 }
 
 TEST(Rules, Texts) {
