@@ -319,7 +319,10 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       size_t mark = log_.size();
       Syms outer = from_;
       if (!x.notes.from.empty()) from_ = x.notes.from;
-      LoopInfo *l = open_loop(x.iter.name, x.iter.extent, x.loop != LoopKind::Serial && x.loop != LoopKind::Unroll);
+      // Threads that meet in `shared` wait for each other, in barriers that mlc-sync has yet to write.
+      bool threads = x.loop == LoopKind::Bind && shared_ && !b_.text(x.tag).starts_with("blockIdx.");
+      bool serial = x.loop == LoopKind::Serial || x.loop == LoopKind::Unroll;
+      LoopInfo *l = open_loop(x.iter.name, x.iter.extent, !serial && !threads);
       Acts inner = body(x.body);
       from_ = outer;
       pop(mark);
@@ -348,6 +351,9 @@ const Unit *Compiler::kernel(const Func &f, Stmts stmts, const Notes &notes) {
   unit_ = unit.get();
   unit_->func = &f, unit_->name = f.name;
   from_ = notes.from.empty() ? f.notes.from : notes.from;
+  each_stmt(stmts, [&](const Stmt *s) {
+    if (auto *a = as<Alloc>(s)) shared_ |= a->def.type->scope && b_.text(a->def.type->scope) == "shared";
+  });
   auto scalar = [&](Sym name, DType t) {
     int k = slot();
     auto lin = is_float(t) ? std::nullopt : std::optional(Linear{nodes_.slot(t, k), {}});

@@ -111,6 +111,7 @@ class Compiler {
   std::unordered_map<Sym, int> constants_;    // buffers of @names
   std::unordered_map<const Expr *, bool> open_;
   Syms from_;
+  bool shared_ = false;  // the kernel has buffers in `shared`
 
  public:
   std::vector<std::shared_ptr<void>> *kept_ = nullptr;  // what acts and nodes point to

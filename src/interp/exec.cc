@@ -14,26 +14,29 @@ std::string_view name_of(const Frame &f, Sym s) { return f.machine->b.text(s); }
 
 namespace {
 
+// slot += n * step, modulo 2^64
+void move(int64_t &cell, int64_t n, int64_t step) { cell = int64_t(uint64_t(cell) + uint64_t(n) * uint64_t(step)); }
+
 // All turns of one loop. Cells follow it, and are as before at its end.
 template <class Body> void turns(const LoopInfo &l, Frame &f, Body &&body) {
   int64_t n = l.known ? f.slot[l.extent] : f.slot[l.extent] = eval<int64_t>(l.count, f);
   if (n <= 0) return;
   if (l.free_order && f.machine->options.backwards) {
-    for (const Step &s : l.steps) f.slot[s.cell] += (n - 1) * f.slot[s.step];
+    for (const Step &s : l.steps) move(f.slot[s.cell], n - 1, f.slot[s.step]);
     for (int64_t v = n; v-- > 0;) {
       f.slot[l.var] = v;
       body();
-      for (const Step &s : l.steps) f.slot[s.cell] -= f.slot[s.step];
+      for (const Step &s : l.steps) move(f.slot[s.cell], -1, f.slot[s.step]);
     }
-    for (const Step &s : l.steps) f.slot[s.cell] += f.slot[s.step];
+    for (const Step &s : l.steps) move(f.slot[s.cell], 1, f.slot[s.step]);
     return;
   }
   for (int64_t v = 0; v < n; v++) {
     f.slot[l.var] = v;
     body();
-    for (const Step &s : l.steps) f.slot[s.cell] += f.slot[s.step];
+    for (const Step &s : l.steps) move(f.slot[s.cell], 1, f.slot[s.step]);
   }
-  for (const Step &s : l.steps) f.slot[s.cell] -= n * f.slot[s.step];
+  for (const Step &s : l.steps) move(f.slot[s.cell], -n, f.slot[s.step]);
 }
 
 template <class Body> void nest(std::span<const LoopInfo *const> loops, Frame &f, Body &body) {
@@ -225,15 +228,15 @@ void set_apply(Node *n) {
 
 int64_t checked_offset(const Access &x, Frame &f) {
   const BufferInfo &b = f.unit->buffers[size_t(x.buffer)];
-  int64_t off = 0;
+  uint64_t off = 0;
   bool inside = true;
   std::vector<int64_t> index;
   for (size_t d = 0; d < x.index.size(); d++) {
     int64_t i = eval<int64_t>(x.index[d], f);
     inside &= uint64_t(i) < uint64_t(f.slot[b.dims[d]]);
-    off += int64_t(uint64_t(i) * uint64_t(f.slot[b.strides[d]]));
+    off += uint64_t(i) * uint64_t(f.slot[b.strides[d]]);
   }
-  if (inside) return off;
+  if (inside) return int64_t(off);
   for (size_t d = 0; d < x.index.size(); d++) index.push_back(eval<int64_t>(x.index[d], f));
   size_t d = 0;
   while (uint64_t(index[d]) < uint64_t(f.slot[b.dims[d]])) d++;

@@ -1,62 +1,11 @@
-// The interpreter against values computed by hand or by numpy, and faults against their messages.
-#include <gtest/gtest.h>
-
+// The interpreter on kernels: values computed by hand or by numpy, and faults by their messages.
 #include <cmath>
-#include <cstring>
 
-#include "interp/interp.h"
-#include "text/text.h"
+#include "interp_program.h"
 
 using namespace mlc;
 
 namespace {
-
-struct Program {
-  explicit Program(const std::string &text)
-      : source(Source::from_string("test", "mlc 1\n\n" + text)), diag("test", &source) {
-    if (!read(b, source, m, diag)) ADD_FAILURE() << diag.messages()[0];
-  }
-  // "" and the outputs, or the fault's message.
-  std::string run(const std::string &name, const std::vector<Array> &inputs) {
-    const Func *f = m.func(b.sym(name));
-    if (!f) return "no function " + name;
-    RunFault fault;
-    outputs.clear();
-    if (mlc::run(b, m, *f, inputs, options, outputs, fault)) return "";
-    line = fault.at == kNowhere ? 0 : source.place(fault.at).line;
-    return fault.message;
-  }
-  Source source;
-  Diag diag;
-  Build b;
-  Module m;
-  RunOptions options;
-  std::vector<Array> outputs;
-  uint32_t line = 0;
-};
-
-template <class T> Array array(DType t, std::vector<int64_t> dims, std::vector<T> values) {
-  Array a(t, std::move(dims));
-  memcpy(a.bytes.data(), values.data(), a.bytes.size());
-  return a;
-}
-Array f32(std::vector<int64_t> dims, std::vector<float> v) {
-  return array<float>(DType::F32, std::move(dims), std::move(v));
-}
-Array i64(std::vector<int64_t> dims, std::vector<int64_t> v) {
-  return array<int64_t>(DType::I64, std::move(dims), std::move(v));
-}
-Array scalar(DType t, Scalar v) {
-  Array a(t, {});
-  a.set(0, v);
-  return a;
-}
-std::vector<double> numbers(const Array &a) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < a.size(); i++) v.push_back(to_double(a.type, a.get(i)));
-  return v;
-}
-using V = std::vector<double>;
 
 TEST(Kernel, computes_and_blocks_agree) {
   Program p(R"(
@@ -439,171 +388,105 @@ kernel @histogram[n](x: i32[n], inout h: i32[4]) {
   EXPECT_EQ(numbers(p.outputs[0]), (V{2, 1, 0, 3}));
 }
 
-TEST(Graph, operators_calls_and_constants) {
+// numpy 1.26: np.exp, np.log, np.tanh, np.power, np.sqrt of float32 and float64; in f16 computed in f32 and rounded.
+TEST(Kernel, scalar_mathematics) {
   Program p(R"(
-const @w: f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-const @wt: f32[3, 2] = Transpose(@w) {perm = [1, 0]}
-const @b: f32[2] = 0.5
-
-kernel @relu[n, m](x: f32[n, m]) -> (y: f32[n, m]) {
-  compute y[i in n, j in m] = max(x[i, j], 0.0)
+kernel @f[n](x: f32[n]) -> (e: f32[n], l: f32[n], t: f32[n], p: f32[n], h: f16[n]) {
+  compute e[i in n] = exp(x[i])
+  compute l[i in n] = log(x[i])
+  compute t[i in n] = tanh(x[i])
+  compute p[i in n] = pow(x[i], 1.5)
+  compute h[i in n] = exp(f16(x[i]))
 }
 
-extern @linear[n, k, m](x: f32[n, k], w: f32[m, k], b: f32[m]) -> (y: f32[n, m]) {
-  desc {
-    compute y[i in n, j in m] = sum(x[i, r] * w[j, r] for r in k) + b[j]
-  }
-  impl {
-    code "linear($x);"
-  }
-}
-
-extern @fused[n](x: f32[n, 3], s: index) -> (y: f32[n, 2]) {
-  desc {
-    assume s >= 1
-    t: f32[n, 2] = Gemm(x, @w, @b) {transB = 1}
-    y: f32[n, 2] = Relu(t)
-  }
-  impl {
-    code "fused($x);"
-  }
-}
-
-group @g[n](x: f32[n, 3]) -> (y: f32[n, 2]) {
-  t0: f32[n, 2] = MatMul(x, @wt)
-  t1: f32[n, 2] = Add(t0, @b)
-  y: f32[n, 2] = Relu(t1)
-}
-
-graph @main[n](x: f32[n, 3]) -> (a: f32[n, 2], b: f32[n, 2], c: f32[n, 2], d: f32[n, 2]) {
-  assume n >= 1
-  dataflow -> a, b, c {
-    h: f32[n, 2] = @linear(x, @w, @b) from "/fc"
-    a: f32[n, 2] = @relu(h) from "/relu"
-    b: f32[n, 2] = @g(x)
-    c: f32[n, 2] = @fused(x, 1)
-  }
-  alloc t: f32[n, 2]
-  call @linear(x, @w, @b) -> t
-  call Relu(t) -> d from "/relu"
+kernel @d[n](x: f64[n]) -> (e: f64[n], s: f64[n]) {
+  compute e[i in n] = exp(x[i])
+  compute s[i in n] = sqrt(x[i])
 }
 )");
-  EXPECT_EQ(p.run("main", {f32({2, 3}, {1, 0, -1, 1, 1, 1})}), "");
-  for (int i = 0; i < 4; i++) EXPECT_EQ(numbers(p.outputs.at(size_t(i))), (V{0, 0, 6.5, 15.5})) << i;
-  EXPECT_EQ(p.run("main", {f32({0, 3}, {})}), "assume n >= 1 does not hold, in graph @main");
+  EXPECT_EQ(p.run("f", {f32({4}, {0.5f, 1.0f, 2.5f, INFINITY})}), "");
+  V want[] = {{1.6487212, 2.7182817, 12.182494, INFINITY},
+              {-0.6931472, 0, 0.9162907, INFINITY},
+              {0.46211717, 0.7615942, 0.9866143, 1},
+              {0.35355338, 1, 3.9528470, INFINITY},
+              {1.6484375, 2.71875, 12.1796875, INFINITY}};
+  for (size_t k = 0; k < 5; k++)
+    for (size_t i = 0; i < 4; i++) {
+      double found = numbers(p.outputs[k])[i];
+      if (std::isinf(want[k][i])) EXPECT_EQ(found, want[k][i]);
+      else EXPECT_NEAR(found, want[k][i], 3e-7 * std::max(1.0, want[k][i])) << k << ' ' << i;
+    }
+  Array x = array<double>(DType::F64, {2}, {0.1, 2.0});
+  EXPECT_EQ(p.run("d", {x}), "");
+  EXPECT_NEAR(numbers(p.outputs[0])[0], 1.1051709180756477, 4e-16);
+  EXPECT_EQ(numbers(p.outputs[1])[1], 1.4142135623730951);
 }
 
-TEST(Graph, control_and_sizes_that_are_data) {
+TEST(Kernel, casts) {
   Program p(R"(
-graph @branch[n](c: bool[], x: f32[n]) -> (m: index, y: f32[m]) {
-  m: index, y: f32[m] = if c {
-    yield n, x
-  } else {
-    d: f32[2 * n] = Concat(x, x) {axis = 0}
-    yield 2 * n, d
-  }
+kernel @k(x: f32[6]) -> (i: i8[6], u: u8[6], b: bool[6], h: f16[6], e: f8e4m3fn[6], n: f8e5m2[6]) {
+  compute i[k in 6] = i8(x[k])
+  compute u[k in 6] = u8(x[k])
+  compute b[k in 6] = bool(x[k])
+  compute h[k in 6] = f16(x[k])
+  compute e[k in 6] = f8e4m3fn(x[k])
+  compute n[k in 6] = convert(x[k], "f8e5m2", "no_saturate")
 }
 
-graph @loop[d](max_trip: i64[], cond: bool[], x: f32[d]) -> (t: index, last: f32[d], trace: f32[t, d]) {
-  trip: index = Item(max_trip)
-  t: index, go: bool[], last: f32[d], trace: f32[t, d] = loop i in trip carry c: bool[] = cond, s: f32[d] = x while c {
-    s1: f32[d] = Mul(s, 0.5)
-    n1: f32[] = ReduceL1(s1, [0]) {keepdims = 0}
-    c1: bool[] = Greater(n1, 1.0)
-    yield c1, s1
-    stack s1
-  }
+kernel @w(x: i64[3]) -> (a: i8[3], b: u16[3], c: f32[3]) {
+  compute a[k in 3] = i8(x[k])
+  compute b[k in 3] = u16(x[k])
+  compute c[k in 3] = f32(x[k])
+}
+)");
+  EXPECT_EQ(p.run("k", {f32({6}, {-1.9f, 300.0f, NAN, 0.0f, 1e6f, -0.4f})}), "");
+  EXPECT_EQ(numbers(p.outputs[0]), (V{-1, 127, 0, 0, 127, 0}));
+  EXPECT_EQ(numbers(p.outputs[1]), (V{0, 255, 0, 0, 255, 0}));
+  EXPECT_EQ(numbers(p.outputs[2]), (V{1, 1, 1, 0, 1, 1}));
+  V h = numbers(p.outputs[3]), e = numbers(p.outputs[4]), n = numbers(p.outputs[5]);
+  EXPECT_EQ(h[0], -1.900390625);  // ml_dtypes and numpy agree
+  EXPECT_EQ(h[4], INFINITY);
+  EXPECT_EQ(e[1], 288);
+  EXPECT_EQ(e[4], 448);
+  EXPECT_TRUE(std::isnan(e[2]));
+  EXPECT_EQ(n[1], 320);
+  EXPECT_EQ(n[4], INFINITY);
+  EXPECT_EQ(p.run("w", {i64({3}, {300, -1, 16777217})}), "");
+  EXPECT_EQ(numbers(p.outputs[0]), (V{44, -1, 1}));
+  EXPECT_EQ(numbers(p.outputs[1]), (V{300, 65535, 1}));
+  EXPECT_EQ(numbers(p.outputs[2]), (V{300, -1, 16777216}));
 }
 
-graph @cumulative[n, d](x: f32[n, d], s0: f32[d]) -> (s: f32[d], y: f32[n, d]) {
-  dataflow -> s, y {
-    s: f32[d], y: f32[n, d] = loop i in n carry acc: f32[d] = s0 {
-      xi: f32[d] = Gather(x, i) {axis = 0}
-      a1: f32[d] = Add(acc, xi)
-      yield a1
-      stack a1
+TEST(Kernel, sums_are_measured) {
+  Program p(R"(
+kernel @whole[n](x: f32[2, n]) -> (s: f32[2]) {
+  compute s[i in 2] = sum(x[i, k] for k in n)
+}
+
+kernel @blocks[n](x: f32[2, n]) -> (s: f32[2]) {
+  for i in 2
+  for k in n {
+    block s {
+      spatial i in 2 = i
+      reduce k in n = k
+      init s[i] = 0.0
+      s[i] = s[i] + x[i, k]
     }
   }
 }
-
-graph @reshape[n](x: f32[n, 12], s: i64[2]) -> (p: index, q: index, y: f32[p, q]) {
-  dataflow -> p, q, y {
-    s0: i64[] = Gather(s, 0)
-    s1: i64[] = Gather(s, 1)
-    p: index = Item(s0)
-    q: index = Item(s1)
-    assume p * q == n * 12
-    y: f32[p, q] = Reshape(x, [p, q])
-  }
-}
-
-graph @refined(x: f32[2, 4], s: i64[2]) -> (m: index, z: f32[m, 4]) {
-  dataflow -> m, z {
-    p: index, q: index, y: f32[p, q] = Reshape(x, s)
-    m: index, z: f32[m, 4] = Match(y)
-  }
-}
 )");
-  Array yes = scalar(DType::Bool, Scalar::of_bool(true)), no = scalar(DType::Bool, {});
-  EXPECT_EQ(p.run("branch", {yes, f32({2}, {1, 2})}), "");
-  EXPECT_EQ(numbers(p.outputs[0]), V{2});
-  EXPECT_EQ(numbers(p.outputs[1]), (V{1, 2}));
-  EXPECT_EQ(p.run("branch", {no, f32({2}, {1, 2})}), "");
-  EXPECT_EQ(numbers(p.outputs[1]), (V{1, 2, 1, 2}));
-  EXPECT_EQ(p.run("loop", {i64({}, {10}), yes, f32({2}, {4, 4})}), "");
-  EXPECT_EQ(numbers(p.outputs[0]), V{3});
-  EXPECT_EQ(numbers(p.outputs[1]), (V{0.5, 0.5}));
-  EXPECT_EQ(numbers(p.outputs[2]), (V{2, 2, 1, 1, 0.5, 0.5}));
-  EXPECT_EQ(p.run("loop", {i64({}, {10}), no, f32({2}, {4, 4})}), "");
-  EXPECT_EQ(p.outputs[2].dims, (std::vector<int64_t>{0, 2}));
-  EXPECT_EQ(p.run("cumulative", {f32({2, 2}, {1, 2, 3, 4}), f32({2}, {10, 20})}), "");
-  EXPECT_EQ(numbers(p.outputs[1]), (V{11, 22, 14, 26}));
-  std::vector<float> v(24, 1);
-  EXPECT_EQ(p.run("reshape", {f32({2, 12}, v), i64({2}, {6, 4})}), "");
-  EXPECT_EQ(p.outputs[2].dims, (std::vector<int64_t>{6, 4}));
-  EXPECT_NE(p.run("reshape", {f32({2, 12}, v), i64({2}, {6, 5})}), "");
-  EXPECT_EQ(p.run("refined", {f32({2, 4}, std::vector<float>(8, 1)), i64({2}, {-1, 4})}), "");
-  EXPECT_EQ(numbers(p.outputs[0]), V{2});
-  EXPECT_EQ(p.run("refined", {f32({2, 4}, std::vector<float>(8, 1)), i64({2}, {4, 2})}),
-            "z: expected f32[m, 4], found f32[4, 2], in graph @refined");
-}
-
-TEST(Graph, planned) {
-  Program p(R"(
-kernel @double[n](x: f32[n]) -> (y: f32[n]) {
-  attr inplace = [["y", "x"]]
-  compute y[i in n] = x[i] + x[i]
-}
-
-graph @main[n](x: f32[n], scratch arena: u8[8 * n], inout s: f32[n]) -> (y: f32[n]) {
-  alloc t0: f32[n] = arena at 0
-  alloc t1: f32[n] = arena at 4 * n
-  call @double(x) -> t0
-  call @double(t0) -> t0
-  call @double(t0) -> t1
-  call Add(t1, s) -> y
-  call Copy(y) -> s
-}
-
-graph @overlap[n](x: f32[n], scratch arena: u8[8 * n]) -> (y: f32[n]) {
-  alloc t0: f32[n] = arena at 0
-  alloc t1: f32[n] = arena at 4
-  call @double(x) -> t0
-  call @double(t0) -> t1
-  call @double(t1) -> y
-}
-
-graph @stale[n](x: f32[n], scratch arena: u8[8 * n]) -> (y: f32[n]) {
-  alloc t0: f32[n] = arena at 0
-  call @double(t0) -> y
-}
-)");
-  EXPECT_EQ(p.run("main", {f32({2}, {1, 2}), f32({2}, {100, 200})}), "");
-  EXPECT_EQ(numbers(p.outputs[0]), (V{108, 216}));
-  EXPECT_EQ(numbers(p.outputs[1]), (V{108, 216}));
-  EXPECT_EQ(p.run("overlap", {f32({2}, {1, 2})}),
-            "x and y of @double are given overlapping buffers, in kernel @double");
-  EXPECT_EQ(p.run("stale", {f32({2}, {1, 2})}), "x[0] is read before it is written, in kernel @double");
+  SumMeasure m;
+  p.options.measure = &m;
+  Array x = f32({2, 3}, {1, -2, 3, 4, INFINITY, 5});
+  EXPECT_EQ(p.run("whole", {x}), "");
+  EXPECT_EQ(m.sums, 1);
+  EXPECT_EQ(m.terms, 3);
+  EXPECT_EQ(m.magnitude, 9);  // 4 + 5: what is not finite does not count
+  EXPECT_EQ(m.unit, 0x1p-24);
+  m = {};
+  EXPECT_EQ(p.run("blocks", {x}), "");
+  EXPECT_EQ(m.terms, 3);
+  EXPECT_EQ(m.magnitude, 15);  // of a block: the largest term, as often as there are terms
 }
 
 }  // namespace
