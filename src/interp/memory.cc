@@ -55,7 +55,10 @@ int64_t bytes_of(DType elem, const int64_t *dims, size_t rank) {
 std::vector<int64_t> dense_strides(const std::vector<int64_t> &dims) {
   std::vector<int64_t> strides(dims.size());
   int64_t s = 1;
-  for (size_t d = dims.size(); d-- > 0; s *= std::max<int64_t>(dims[d], 1)) strides[d] = s;
+  for (size_t d = dims.size(); d-- > 0;) {
+    strides[d] = s;
+    if (__builtin_mul_overflow(s, std::max<int64_t>(dims[d], 1), &s)) s = 0;  // then there is no element
+  }
   return strides;
 }
 
@@ -66,15 +69,17 @@ Ref Ref::dense(Memory &m, DType elem, std::vector<int64_t> dims, bool defined) {
 }
 
 int64_t Ref::count() const {
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   int64_t n = 1;
   for (int64_t d : dims) n *= d;
   return n;
 }
 
 bool Ref::is_dense() const {
+  if (!count()) return true;
   int64_t s = 1;
   for (size_t d = rank(); d-- > 0; s *= dims[d])
-    if (dims[d] != 1 && strides[d] != s) return count() == 0;
+    if (dims[d] != 1 && strides[d] != s) return false;
   return true;
 }
 

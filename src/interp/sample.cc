@@ -41,7 +41,12 @@ bool input_specs(const Build &b, const Func &f, const std::map<std::string, int6
       }
       s.dims.push_back(*v);
     }
-    if (element_count(s.dims) < 0) return error = fmt::format("{} is too large", b.text(p.def.name)), false;
+    constexpr int64_t kMost = int64_t(1) << 32;
+    int64_t bytes = array_bytes(s.type, s.dims);
+    if (bytes < 0 || bytes > kMost) {
+      error = fmt::format("{} would be more than {} bytes, or has no bytes at all", b.text(p.def.name), kMost);
+      return false;
+    }
     out.push_back(std::move(s));
   }
   return true;
