@@ -11,6 +11,8 @@ namespace mlc::onnx {
 struct Invalid : std::runtime_error { using runtime_error::runtime_error; };
 struct Unsupported : std::runtime_error { using runtime_error::runtime_error; };
 
+struct BadBinding : std::runtime_error { using runtime_error::runtime_error; };  // --bind, not the model, is wrong
+
 template <class... A> [[noreturn]] void invalid(fmt::format_string<A...> f, A &&...a) {
   throw Invalid(fmt::format(f, std::forward<A>(a)...));
 }

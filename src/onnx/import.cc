@@ -132,8 +132,9 @@ const Expr *Importer::dimension(const Dim &d) {
     std::string problem;
     e = read_expr(b, bound->second, &problem);
     int64_t n;
-    if (!e || !int_value(e, &n) || n < 0) invalid("--bind {}={}: expected a size", bound->first, bound->second);
     bound_.insert(name);
+    if (!e || !int_value(e, &n) || n < 0)
+      throw BadBinding(fmt::format("--bind {}={}: expected a size", bound->first, bound->second));
     if (!named) fresh_.take(b.sym(name));
   } else {
     Sym s = fresh_.make(name);
@@ -171,6 +172,8 @@ const IrType *Importer::declared_type(const onnx::Type &t) {
 
 // An input that --bind fixes becomes a constant: a number, or a list of as many as it has elements.
 Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
+  auto bad = [&](std::string_view why) { throw BadBinding(fmt::format("--bind {}={}: {}", v.name, text, why)); };
+  bound_.insert(std::string(v.name));
   std::string problem;
   const Expr *e = read_expr(b, text, &problem);
   std::vector<const Expr *> elements{e};
@@ -178,19 +181,17 @@ Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
   DType elem = need_dtype(v.type.elem);
   for (const Expr *x : elements) {
     Kind wanted = is_int(elem) ? Kind::Int : elem == DType::Bool ? Kind::Bool : Kind::Float;
-    if (!x || x->kind != wanted) invalid("--bind {}={}: expected numbers of type {}", v.name, text, dtype_name(elem));
+    if (!x || x->kind != wanted) bad(fmt::format("expected numbers of type {}", dtype_name(elem)));
   }
   std::vector<const Expr *> dims;
   int64_t count = 1;
   for (const Dim &d : v.type.dims) {
     int64_t n = v.type.dims.size() == 1 ? int64_t(elements.size()) : -1;
     if (d.kind == Dim::Value && d.value >= 0) n = d.value;
-    if (n < 0 || __builtin_mul_overflow(count, n, &count)) invalid("--bind {}: the input's shape is not known", v.name);
+    if (n < 0 || __builtin_mul_overflow(count, n, &count)) bad("the shape of the input is not known");
     dims.push_back(b.integer(n));
   }
-  if (count != int64_t(elements.size()))
-    invalid("--bind {}={}: expected {} elements, found {}", v.name, text, count, elements.size());
-  bound_.insert(std::string(v.name));
+  if (count != int64_t(elements.size())) bad(fmt::format("expected {} elements, found {}", count, elements.size()));
   return constant(v.name, v.name, b.tensor(elem, b.list(dims)), elements);
 }
 
@@ -212,6 +213,8 @@ void Importer::inputs(const Graph &g, Scope &scope) {
       value->type = input_type(v.type);
       value->expr = b.name(scope.names.at(v.name));
       params_.push_back({Mode::In, {scope.names.at(v.name), kNowhere, value->type}});
+    } catch (const BadBinding &e) {
+      errors_.push_back(e.what());
     } catch (const Unsupported &e) {
       error(true, fmt::format("input \"{}\": {}", one_line(v.name), e.what()));
     } catch (const Invalid &e) {

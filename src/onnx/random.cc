@@ -1,5 +1,5 @@
-// Operators that draw: the state of the generator is a value that goes in last and comes out last. A node with a seed has
-// a generator of its own; the others draw from one, in the order of the nodes.
+// Operators that draw: the state of the generator is a value that goes in last and comes out last. A node with a seed
+// has a generator of its own; the others draw from one, in the order of the nodes.
 //   RandomNormal {shape = [n, 4], seed = 7}      s: u64[2] = RngSeed() {seed = 7.0}
 //                                                y: f32[n, 4], next: u64[2] = RandomNormal(s)
 #include "onnx/importer.h"
@@ -14,7 +14,8 @@ Value *seeded(Importer &im, Text base, float seed) { return im.emit(base, "RngSe
 Value *state_of(Importer &im, Use &u) {
   if (im.inside_body()) unsupported("random numbers in the body of If, Loop or Scan");
   auto seed = u.take("seed");
-  if (seed && seed->kind != AttrKind::Float && seed->kind != AttrKind::Int) invalid("attribute 'seed': expected a number");
+  if (seed && seed->kind != AttrKind::Float && seed->kind != AttrKind::Int)
+    invalid("attribute 'seed': expected a number");
   if (seed) return seeded(im, u.base, seed->kind == AttrKind::Float ? seed->f : float(seed->i));
   u.advances = true;
   if (!im.random_state) im.random_state = seeded(im, "random", 0);

@@ -109,11 +109,11 @@ bool Importer::itemize(Value *v) {
     if (!dims.empty()) {
       Sym at = fresh_.make(base + "_at");
       const IrType *type = b.tensor(v->type->elem, {});
-      add(let({{at, kNowhere, type}}, b.call("Gather", {v->expr, b.integer(i)}), {}, {}));
+      add(let({{at, kNowhere, type}}, b.call("Gather", {v->expr, b.integer(i)}), {}, from_));
       element = b.name(at);
     }
     Sym item = fresh_.make(base + "_item");
-    add(let({{item, kNowhere, b.index()}}, b.call("Item", {element}), {}, {}));
+    add(let({{item, kNowhere, b.index()}}, b.call("Item", {element}), {}, from_));
     bounds_.index(item);
     items_.insert(item);
     items.push_back({b, b.name(item)});

@@ -14,7 +14,9 @@ using Strings = std::vector<std::string>;
 
 struct Message {
   std::string data;
-  Message &text(uint32_t tag, std::string_view v) { return pbf_writer(data).add_string(tag, v.data(), v.size()), *this; }
+  Message &text(uint32_t tag, std::string_view v) {
+    return pbf_writer(data).add_string(tag, v.data(), v.size()), *this;
+  }
   Message &number(uint32_t tag, int64_t v) { return pbf_writer(data).add_int64(tag, v), *this; }
   Message &real(uint32_t tag, float v) { return pbf_writer(data).add_float(tag, v), *this; }
   Message &packed(uint32_t tag, const Ints &v) {
@@ -25,7 +27,9 @@ struct Message {
 
 enum Elem : int64_t { kFloat = 1, kI32 = 6, kI64 = 7, kString = 8, kBool = 9, kF16 = 10, kDouble = 11 };
 
-inline Message int_attr(const std::string &name, int64_t v) { return Message().text(1, name).number(3, v).number(20, 2); }
+inline Message int_attr(const std::string &name, int64_t v) {
+  return Message().text(1, name).number(3, v).number(20, 2);
+}
 inline Message float_attr(const std::string &name, float v) { return Message().text(1, name).real(2, v).number(20, 1); }
 inline Message text_attr(const std::string &name, const std::string &v) {
   return Message().text(1, name).text(4, v).number(20, 3);
@@ -48,7 +52,8 @@ inline Message ref_attr(const std::string &name, const std::string &ref, int64_t
 }
 
 inline Message node(const std::string &op, const Strings &inputs, const Strings &outputs,
-                    const std::vector<Message> &attrs = {}, const std::string &name = "", const std::string &domain = "") {
+                    const std::vector<Message> &attrs = {}, const std::string &name = "",
+                    const std::string &domain = "") {
   Message m;
   for (auto &i : inputs) m.text(1, i);
   for (auto &o : outputs) m.text(2, o);
@@ -79,7 +84,9 @@ inline Message tensor(const std::string &name, int64_t elem, const Ints &dims, c
 template <class T> std::string bytes(const std::vector<T> &v) {
   return {reinterpret_cast<const char *>(v.data()), v.size() * sizeof(T)};
 }
-inline Message i64s(const std::string &name, const Ints &v) { return tensor(name, kI64, {int64_t(v.size())}, bytes(v)); }
+inline Message i64s(const std::string &name, const Ints &v) {
+  return tensor(name, kI64, {int64_t(v.size())}, bytes(v));
+}
 inline Message floats(const std::string &name, const std::vector<float> &v) {
   return tensor(name, kFloat, {int64_t(v.size())}, bytes(v));
 }

@@ -1,84 +1,14 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <random>
 
-#include "check/check.h"
-#include "onnx/import.h"
-#include "onnx/importer.h"
 #include "onnx/proto.h"
 #include "onnx/schema.h"
 #include "onnx/tensor.h"
-#include "text/text.h"
-#include "unit/onnx_model.h"
+#include "unit/onnx_import.h"
 
 namespace mlc {
 namespace {
-
-using namespace onnx_model;
-
-// A folder of its own, gone afterwards.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/onnx_test_XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string write(const std::string &name, std::string_view text) const {
-    std::ofstream(path + "/" + name, std::ios::binary) << text;
-    return path + "/" + name;
-  }
-  std::string path;
-};
-
-struct Imported {
-  bool ok;
-  std::string text, errors;
-};
-
-Imported import_file(const std::string &path, std::map<std::string, std::string> bind = {}, const std::string &side = "") {
-  Build b;
-  Module m;
-  Imported r;
-  ImportOptions options{path, std::move(bind), side, false};
-  r.ok = import_onnx(b, options, m, r.errors);
-  if (r.ok) {
-    Source source = Source::from_string("m", "");
-    Diag diag("import", &source);
-    if (!check(b, m, diag)) r.errors = "check: " + diag.messages().at(0), r.ok = false;
-    r.text = print(b, m);
-  }
-  return r;
-}
-
-Imported import_model(const std::string &model, std::map<std::string, std::string> bind = {}) {
-  Folder folder;
-  return import_file(folder.write("m.onnx", model), std::move(bind));
-}
-
-// The statements of the dataflow region, one a line without the indentation.
-std::string statements(const Imported &r) {
-  if (!r.ok) return r.errors;
-  size_t from = r.text.find(" {\n", r.text.find("dataflow"));
-  std::string body = r.text.substr(from + 3, r.text.find("\n  }\n", from) - from - 3), out;
-  for (size_t at = 0; at <= body.size();) {
-    size_t end = std::min(body.find('\n', at), body.size());
-    out += body.substr(at + 4, end - at - 4) + "\n";
-    at = end + 1;
-  }
-  return out;
-}
-
-// A model of one node: x is f32[n, 3, 4], others are given.
-std::string one(int64_t opset, const Message &n, std::vector<Message> inits = {},
-                std::vector<Message> inputs = {value("x", kFloat, {"n", "3", "4"})}, int64_t out = kFloat) {
-  Message y = Message().text(1, "y").part(2, Message().part(1, Message().number(1, out)));
-  return model(opset, {{n}, std::move(inputs), {y}, std::move(inits), {}});
-}
 
 // ---- the file format
 
@@ -115,7 +45,8 @@ TEST(OnnxProto, SaysWhichByteIsWrong) {
 
 TEST(OnnxProto, RefusesDeepNesting) {
   Message g = Graph{{}, {}, {value("y", kFloat, {})}, {}, {}}.message();
-  for (int i = 0; i < 200; ++i) g = Graph{{node("If", {"c"}, {"y"}, {graph_attr("then_branch", g)})}, {}, {}, {}, {}}.message();
+  for (int i = 0; i < 200; ++i)
+    g = Graph{{node("If", {"c"}, {"y"}, {graph_attr("then_branch", g)})}, {}, {}, {}, {}}.message();
   onnx::Model m;
   std::string error;
   EXPECT_FALSE(onnx::read_model(Message().part(7, g).data, m, error));
@@ -188,7 +119,8 @@ TEST(OnnxTensor, TypedFieldsOfAllTypes) {
 TEST(OnnxTensor, SizesMustFit) {
   EXPECT_EQ(refusal(tensor("", kFloat, {3}, bytes<float>({1, 2}))), "it has 8 raw bytes, its shape needs 12");
   EXPECT_EQ(refusal(tensor("", kFloat, {-1}, "")), "a dimension is -1");
-  EXPECT_EQ(refusal(tensor("", kFloat, {1 << 30, 1 << 30, 1 << 30}, "")), "its shape has more elements than memory could hold");
+  EXPECT_EQ(refusal(tensor("", kFloat, {1 << 30, 1 << 30, 1 << 30}, "")),
+            "its shape has more elements than memory could hold");
   EXPECT_EQ(refusal(tensor("", kFloat, {1LL << 40}, "")), "it has 0 raw bytes, its shape needs 4398046511104");
   EXPECT_EQ(refusal(Message().number(1, 1LL << 40).number(2, kFloat)), "it holds fewer elements than its shape");
   EXPECT_EQ(refusal(Message().number(1, 1).number(2, kI64).packed(7, {1, 2})), "it holds more elements than its shape");
@@ -233,7 +165,8 @@ TEST(OnnxImport, ExternalDataBelowTheModelsFolder) {
     auto pair = [](const char *k, const std::string &v) { return Message().text(1, k).text(2, v); };
     Message t = Message().number(1, 32).number(2, kFloat).text(8, "w").number(14, 1);
     t.part(13, pair("location", location)).part(13, pair("offset", offset)).part(13, pair("length", "128"));
-    return model(17, {{node("Add", {"x", "w"}, {"y"})}, {value("x", kFloat, {"32"})}, {value("y", kFloat, {"32"})}, {t}, {}});
+    return model(
+        17, {{node("Add", {"x", "w"}, {"y"})}, {value("x", kFloat, {"32"})}, {value("y", kFloat, {"32"})}, {t}, {}});
   };
   Folder folder;
   std::filesystem::create_directory(folder.path + "/sub");
@@ -261,10 +194,13 @@ TEST(OnnxImport, ExternalDataBelowTheModelsFolder) {
 TEST(OnnxImport, TypedTensorsGoInlineOrToASideFile) {
   Ints many(1 << 17, 3);
   Message t = Message().number(1, int64_t(many.size())).number(2, kI64).text(8, "w").packed(7, many);
-  std::string file = model(17, {{node("Add", {"x", "w"}, {"y"})}, {value("x", kI64, {"1"})}, {value("y", kI64, {"131072"})}, {t}, {}});
+  std::string file =
+      model(17, {{node("Add", {"x", "w"}, {"y"})}, {value("x", kI64, {"1"})}, {value("y", kI64, {"131072"})}, {t}, {}});
   Folder folder;
   Imported r = import_file(folder.write("m.onnx", file));
-  EXPECT_EQ(r.errors, "not supported here: constant \"w\": its 131072 elements have no bytes in a file; --side FILE writes them to one\n");
+  EXPECT_EQ(r.errors,
+            "not supported here: constant \"w\": its 131072 elements have no bytes in a file; --side FILE writes them "
+            "to one\n");
   r = import_file(folder.path + "/m.onnx", {}, folder.path + "/w.side");
   ASSERT_TRUE(r.ok) << r.errors;
   EXPECT_NE(r.text.find("file \"w.side\" {bytes = 1048576, "), std::string::npos);
@@ -296,7 +232,8 @@ TEST(OnnxImport, NamesStayAsTheyAreAndApart) {
   ASSERT_TRUE(r.ok) << r.errors;
   EXPECT_NE(r.text.find("graph @main[x_1, d0]('a b/c': f32[x_1, d0], x: f32[x_1]) -> "
                         "('for': f32[x_1, d0], x_2: f32[x_1], k: f32[2]) {"), std::string::npos) << r.text;
-  EXPECT_EQ(statements(r), "'for': f32[x_1, d0] = Relu('a b/c')\nx_2: f32[x_1] = Identity(x)\nk: f32[2] = Identity(@k)\n");
+  EXPECT_EQ(statements(r),
+            "'for': f32[x_1, d0] = Relu('a b/c')\nx_2: f32[x_1] = Identity(x)\nk: f32[2] = Identity(@k)\n");
 }
 
 TEST(OnnxImport, BindFixesDimensionsAndInputs) {
@@ -307,8 +244,9 @@ TEST(OnnxImport, BindFixesDimensionsAndInputs) {
   EXPECT_EQ(statements(r), "y: f32[1, m, 1] = ReduceSum(x, [0, -1])\n");
   EXPECT_NE(r.text.find("graph @main[m](x: f32[8, m, 4]) -> "), std::string::npos) << r.text;
   r = import_model(model(13, g));
-  EXPECT_EQ(r.errors, "not supported here: node of \"y\" (ReduceSum, opset 13): input 1 (axes) must be known when compiling; "
-                      "--bind axes=VALUE fixes it\n");
+  EXPECT_EQ(r.errors,
+            "not supported here: node of \"y\" (ReduceSum, opset 13): input 1 (axes) must be known when compiling; "
+            "--bind axes=VALUE fixes it\n");
   r = import_model(model(13, g), {{"q", "8"}, {"n", "-8"}});
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.errors.find("--bind n=-8: expected a size"), std::string::npos) << r.errors;
@@ -320,9 +258,11 @@ TEST(OnnxImport, BindFixesDimensionsAndInputs) {
 TEST(OnnxImport, NodesAreSorted) {
   Graph g{{node("Add", {"t", "x"}, {"y"}, {}, "add"), node("Relu", {"x"}, {"t"}, {}, "relu")},
           {value("x", kFloat, {"n"})}, {value("y", kFloat, {"n"})}, {}, {}};
-  EXPECT_EQ(statements(import_model(model(17, g))), "t: f32[n] = Relu(x) from \"relu\"\ny: f32[n] = Add(t, x) from \"add\"\n");
+  EXPECT_EQ(statements(import_model(model(17, g))),
+            "t: f32[n] = Relu(x) from \"relu\"\ny: f32[n] = Add(t, x) from \"add\"\n");
   g.nodes[1] = node("Relu", {"y"}, {"t"}, {}, "relu");
-  EXPECT_EQ(import_model(model(17, g)).errors, "invalid model: a cycle of nodes: node \"add\" (Add), node \"relu\" (Relu)\n");
+  EXPECT_EQ(import_model(model(17, g)).errors,
+            "invalid model: a cycle of nodes: node \"add\" (Add), node \"relu\" (Relu)\n");
 }
 
 TEST(OnnxImport, ShapeComputationsBecomeIndexExpressions) {
@@ -397,99 +337,10 @@ TEST(OnnxImport, BadModels) {
   g = ok, g.inputs = {Message().text(1, "x").part(2, Message().part(1, Message().number(1, kFloat)))};
   EXPECT_EQ(errors(g), "not supported here: input \"x\": a tensor whose rank is not known\n");
   g = ok, g.nodes = {node("Concat", {"x", "x"}, {"y"}, {text_attr("axis", "0")})};
-  EXPECT_EQ(errors(g), "invalid model: node of \"y\" (Concat, opset 17): attribute 'axis': expected int, found string\n");
+  EXPECT_EQ(errors(g),
+            "invalid model: node of \"y\" (Concat, opset 17): attribute 'axis': expected int, found string\n");
   g = ok, g.nodes = {node("Flatten", {"x"}, {"y"}, {int_attr("axis", 5)}, "flat")};
   EXPECT_EQ(errors(g).find("invalid model: node \"flat\" (Flatten, opset 17): "), 0u) << errors(g);
-}
-
-// ---- opsets: what a node of an old opset means today
-
-struct Case {
-  const char *what;
-  std::string model, expected;
-};
-
-TEST(OnnxConvert, OldOpsetsMeanWhatTheyMeant) {
-  auto x = [](const Strings &dims) { return value("x", kFloat, dims); };
-  Case cases[] = {
-      {"clip 6", one(6, node("Clip", {"x"}, {"y"}, {float_attr("min", -1), float_attr("max", 6)})),
-       "y: f32[n, 3, 4] = Clip(x, -1.0, 6.0)\n"},
-      {"clip 6, one bound", one(6, node("Clip", {"x"}, {"y"}, {float_attr("max", 6)})),
-       "y: f32[n, 3, 4] = Clip(x, none, 6.0)\n"},
-      {"clip 11", one(11, node("Clip", {"x", "", "hi"}, {"y"}), {tensor("hi", kFloat, {}, bytes<float>({6}))}),
-       "y: f32[n, 3, 4] = Clip(x, none, @hi)\n"},
-      {"softmax 11 flattens", one(11, node("Softmax", {"x"}, {"y"})),
-       "y_1: f32[n, 12] = Flatten(x)\ny_2: f32[n, 12] = Softmax(y_1)\ny: f32[n, 3, 4] = Reshape(y_2, [n, 3, 4])\n"},
-      {"softmax 11, last axis", one(11, node("Softmax", {"x"}, {"y"}, {int_attr("axis", 2)})),
-       "y: f32[n, 3, 4] = Softmax(x)\n"},
-      {"softmax 13", one(13, node("Softmax", {"x"}, {"y"}, {int_attr("axis", 1)})),
-       "y: f32[n, 3, 4] = Softmax(x) {axis = 1}\n"},
-      {"slice 1", one(1, node("Slice", {"x"}, {"y"}, {ints_attr("starts", {0, 1}), ints_attr("ends", {2, INT64_MAX}), ints_attr("axes", {1, 2})})),
-       "y: f32[n, 2, 3] = Slice(x, [0, 1], [2, 9223372036854775807], [1, 2])\n"},
-      {"slice 13, far end", one(13, node("Slice", {"x", "s", "e", "a"}, {"y"}), {i64s("s", {0}), i64s("e", {2147483647}), i64s("a", {0})}),
-       "assume n <= 2147483647\ny: f32[n, 3, 4] = Slice(x, [0], [9223372036854775807], [0])\n"},
-      {"squeeze 11", one(11, node("Squeeze", {"x"}, {"y"}, {ints_attr("axes", {1})}), {}, {x({"n", "1", "4"})}),
-       "y: f32[n, 4] = Squeeze(x, [1])\n"},
-      {"unsqueeze 1", one(1, node("Unsqueeze", {"x"}, {"y"}, {ints_attr("axes", {0})})),
-       "y: f32[1, n, 3, 4] = Unsqueeze(x, [0])\n"},
-      {"reduce 11", one(11, node("ReduceMean", {"x"}, {"y"}, {ints_attr("axes", {-1}), int_attr("keepdims", 0)})),
-       "y: f32[n, 3] = ReduceMean(x, [-1]) {keepdims = 0}\n"},
-      {"reduce 11, all", one(11, node("ReduceMax", {"x"}, {"y"})), "y: f32[1, 1, 1] = ReduceMax(x)\n"},
-      {"reduce 18", one(18, node("ReduceMean", {"x", "a"}, {"y"}), {i64s("a", {1})}), "y: f32[n, 1, 4] = ReduceMean(x, [1])\n"},
-      {"pad 1", one(1, node("Pad", {"x"}, {"y"}, {ints_attr("paddings", {0, 1, 0, 0, 1, 0}), float_attr("value", 2)})),
-       "y: f32[n, 5, 4] = Pad(x, [0, 1, 0, 0, 1, 0], 2.0)\n"},
-      {"pad 2", one(2, node("Pad", {"x"}, {"y"}, {ints_attr("pads", {0, 1, 0, 0, 1, 0}), text_attr("mode", "edge")})),
-       "y: f32[n, 5, 4] = Pad(x, [0, 1, 0, 0, 1, 0]) {mode = \"edge\"}\n"},
-      {"split 11", one(11, node("Split", {"x"}, {"y", "z"}, {int_attr("axis", 2)})),
-       "y: f32[n, 3, 2] = Split(x) {axis = 2, num_outputs = 2}\n"},
-      {"split 2, sizes", one(2, node("Split", {"x"}, {"y", "z"}, {int_attr("axis", 2), ints_attr("split", {1, 3})})),
-       "y: f32[n, 3, 1] = Split(x, [1, 3]) {axis = 2}\n"},
-      {"top k 1", one(1, node("TopK", {"x"}, {"y"}, {int_attr("k", 2)})), "y: f32[n, 3, 2] = TopK(x, [2])\n"},
-      {"concat 1", one(1, node("Concat", {"x", "x"}, {"y"})), "y: f32[n, 6, 4] = Concat(x, x) {axis = 1}\n"},
-      {"reshape 1", one(1, node("Reshape", {"x"}, {"y"}, {ints_attr("shape", {0, -1}), ints_attr("consumed_inputs", {0})})),
-       "y: f32[n, 12] = Reshape(x, [0, -1])\n"},
-      {"tile 1", one(1, node("Tile", {"x", "t", "a"}, {"y"}), {tensor("t", kI64, {}, bytes<int64_t>({2})), tensor("a", kI64, {}, bytes<int64_t>({1}))}),
-       "y: f32[n, 6, 4] = Tile(x, [1, 2, 1])\n"},
-      {"add 6, axis", one(6, node("Add", {"x", "b"}, {"y"}, {int_attr("broadcast", 1), int_attr("axis", 1)}), {floats("b", {1, 2, 3})}),
-       "b: f32[3, 1] = Unsqueeze(@b, [1])\ny: f32[n, 3, 4] = Add(x, b)\n"},
-      {"mul 6, suffix", one(6, node("Mul", {"x", "b"}, {"y"}, {int_attr("broadcast", 1)}), {floats("b", {1, 2, 3, 4})}),
-       "y: f32[n, 3, 4] = Mul(x, @b)\n"},
-      {"prelu 6", one(6, node("PRelu", {"x", "b"}, {"y"}), {floats("b", {1, 2, 3})}),
-       "b: f32[3, 1] = Unsqueeze(@b, [1])\ny: f32[n, 3, 4] = PRelu(x, b)\n"},
-      {"gemm 6", one(6, node("Gemm", {"x", "w", "c"}, {"y"}, {int_attr("broadcast", 1)}), {tensor("w", kFloat, {2, 1}, bytes<float>({1, 2})), floats("c", {1})}, {x({"n", "2"})}),
-       "y: f32[n, 1] = Gemm(x, @w, @c)\n"},
-      {"cast 1", one(1, node("Cast", {"x"}, {"y"}, {text_attr("to", "INT64")}), {}, {x({"n"})}, kI64), "y: i64[n] = Cast(x)\n"},
-      {"cast 13", one(13, node("Cast", {"x"}, {"y"}, {int_attr("to", kF16)}), {}, {x({"n"})}, kF16), "y: f16[n] = Cast(x)\n"},
-      {"selu 1", one(1, node("Selu", {"x"}, {"y"}), {}, {x({"n"})}), "y: f32[n] = Selu(x) {alpha = 1.6732, gamma = 1.0507}\n"},
-      {"selu 6", one(6, node("Selu", {"x"}, {"y"}), {}, {x({"n"})}), "y: f32[n] = Selu(x)\n"},
-      {"lp pool 1", one(1, node("GlobalLpPool", {"x"}, {"y"}, {float_attr("p", 3)})), "y: f32[n, 3, 1] = GlobalLpPool(x) {p = 3}\n"},
-      {"dropout 7", one(7, node("Dropout", {"x"}, {"y", "mask"}, {float_attr("ratio", 0.3f)})), "y: f32[n, 3, 4] = Dropout(x)\n"},
-      {"dropout 1, training", one(1, node("Dropout", {"x"}, {"y"})),
-       "not supported here: node of \"y\" (Dropout, opset 1): training: attribute 'is_test' = 0\n"},
-      {"upsample 7", one(7, node("Upsample", {"x"}, {"y"}, {floats_attr("scales", {1, 1, 2})})),
-       "y: f32[n, 3, 8] = Resize(x, none, [1.0, 1.0, 2.0]) {coordinate_transformation_mode = \"asymmetric\", nearest_mode = \"floor\"}\n"},
-      {"upsample 9", one(9, node("Upsample", {"x", "s"}, {"y"}, {text_attr("mode", "linear")}), {floats("s", {1, 1, 2})}),
-       "y: f32[n, 3, 8] = Resize(x, none, [1.0, 1.0, 2.0]) {coordinate_transformation_mode = \"asymmetric\", mode = \"linear\"}\n"},
-      {"resize 10 rounds up where it shrinks", one(10, node("Resize", {"x", "s"}, {"y"}), {floats("s", {1, 1, 0.5f})}),
-       "y: f32[n, 3, 2] = Resize(x, none, [1.0, 1.0, 0.5]) {coordinate_transformation_mode = \"asymmetric\", nearest_mode = \"ceil\"}\n"},
-      {"resize 11, empty inputs", one(11, node("Resize", {"x", "r", "r", "z"}, {"y"}), {floats("r", {}), i64s("z", {1, 3, 8})}, {x({"1", "3", "4"})}),
-       "y: f32[1, 3, 8] = Resize(x, none, none, [1, 3, 8])\n"},
-      {"scatter 9", one(9, node("Scatter", {"x", "i", "u"}, {"y"}), {tensor("i", kI64, {1}, bytes<int64_t>({0})), floats("u", {1})}, {x({"n"})}),
-       "y: f32[n] = ScatterElements(x, @i, @u)\n"},
-      {"batch norm 1", one(1, node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y"}, {int_attr("is_test", 1), int_attr("spatial", 1), ints_attr("consumed_inputs", {0, 0, 0, 1, 1})}), {floats("s", {1, 1, 1})}),
-       "y: f32[n, 3, 4] = BatchNormalization(x, @s, @s, @s, @s)\n"},
-      {"batch norm 7, not spatial", one(7, node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y"}, {int_attr("spatial", 0)}), {floats("s", {1, 1, 1})}),
-       "not supported here: node of \"y\" (BatchNormalization, opset 7): attribute 'spatial' = 0\n"},
-      {"batch norm 9, training", one(9, node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y", "m"}), {floats("s", {1, 1, 1})}),
-       "not supported here: node of \"y\" (BatchNormalization, opset 9): training: 2 outputs\n"},
-      {"group norm 18", one(18, node("GroupNormalization", {"x", "s", "s"}, {"y"}, {int_attr("num_groups", 2)}), {floats("s", {1, 2})}, {x({"n", "4", "5"})}),
-       "s: f32[2, 1] = Unsqueeze(@s, [1])\ns_1: f32[2, 2] = Expand(s, [2, 2])\ns_2: f32[4] = Reshape(s_1, [4])\n"
-       "s_3: f32[2, 1] = Unsqueeze(@s, [1])\ns_4: f32[2, 2] = Expand(s_3, [2, 2])\ns_5: f32[4] = Reshape(s_4, [4])\n"
-       "y: f32[n, 4, 5] = GroupNormalization(x, s_2, s_5) {num_groups = 2}\n"},
-      {"pad 18 has no wrap", one(18, node("Pad", {"x", "p"}, {"y"}, {text_attr("mode", "wrap")}), {i64s("p", {0, 0, 1, 0, 0, 1})}),
-       "invalid model: node of \"y\" (Pad, opset 18): mode 'wrap' came with opset 19\n"},
-  };
-  for (const Case &c : cases) EXPECT_EQ(statements(import_model(c.model)), c.expected) << c.what;
 }
 
 // ---- functions and control flow
@@ -500,11 +351,16 @@ TEST(OnnxImport, FunctionsAreWrittenInPlace) {
   f.part(7, node("LeakyRelu", {"a"}, {"t"}, {ref_attr("alpha", "alpha", 1)}, "first"));
   f.part(7, node("LeakyRelu", {"t"}, {"b"}, {ref_attr("alpha", "alpha", 1)}));
   f.part(9, Message().text(1, "").number(2, 16));
-  Graph g{{node("twice", {"x"}, {"h"}, {float_attr("alpha", 0.5f)}, "f1", "local"), node("twice", {"h"}, {"y"}, {}, "f2", "local")},
-          {value("x", kFloat, {"n"})}, {value("y", kFloat, {"n"})}, {}, {}};
-  EXPECT_EQ(statements(import_model(model(17, g, {f}))),
-            "t: f32[n] = LeakyRelu(x) {alpha = 0.5} from \"f1/first\"\nh: f32[n] = LeakyRelu(t) {alpha = 0.5} from \"f1\"\n"
-            "t_1: f32[n] = LeakyRelu(h) from \"f2/first\"\ny: f32[n] = LeakyRelu(t_1) from \"f2\"\n");
+  Graph g{{node("twice", {"x"}, {"h"}, {float_attr("alpha", 0.5f)}, "f1", "local"),
+           node("twice", {"h"}, {"y"}, {}, "f2", "local")},
+          {value("x", kFloat, {"n"})},
+          {value("y", kFloat, {"n"})},
+          {},
+          {}};
+  EXPECT_EQ(
+      statements(import_model(model(17, g, {f}))),
+      "t: f32[n] = LeakyRelu(x) {alpha = 0.5} from \"f1/first\"\nh: f32[n] = LeakyRelu(t) {alpha = 0.5} from \"f1\"\n"
+      "t_1: f32[n] = LeakyRelu(h) from \"f2/first\"\ny: f32[n] = LeakyRelu(t_1) from \"f2\"\n");
 }
 
 TEST(OnnxImport, FunctionsThatCallThemselvesEnd) {
@@ -513,7 +369,8 @@ TEST(OnnxImport, FunctionsThatCallThemselvesEnd) {
     for (const char *out : {"t", "b"}) f.part(7, node(callee, {out[0] == 't' ? "a" : "t"}, {out}, {}, "", "local"));
     return f.part(9, Message().text(1, "local").number(2, 1));
   };
-  Graph g{{node("f0", {"x"}, {"y"}, {}, "", "local")}, {value("x", kFloat, {"n"})}, {value("y", kFloat, {"n"})}, {}, {}};
+  Graph g{
+      {node("f0", {"x"}, {"y"}, {}, "", "local")}, {value("x", kFloat, {"n"})}, {value("y", kFloat, {"n"})}, {}, {}};
   Imported r = import_model(model(17, g, {function("f0", "f0")}));
   EXPECT_NE(r.errors.find("function f0 calls itself"), std::string::npos) << r.errors;
   // Each calls the next twice: 2^40 nodes.
@@ -525,10 +382,6 @@ TEST(OnnxImport, FunctionsThatCallThemselvesEnd) {
   EXPECT_EQ(r.errors, "not supported here: too many nodes, once functions are in place\n");
 }
 
-Message branch(const std::vector<Message> &nodes, const std::string &out) {
-  return Graph{nodes, {}, {Message().text(1, out)}, {}, {}}.message();
-}
-
 TEST(OnnxImport, IfBecomesAValue) {
   Message then = branch({node("Relu", {"x"}, {"a"}, {}, "then")}, "a");
   Message other = branch({node("Concat", {"x", "x"}, {"b"}, {int_attr("axis", 0)}, "else")}, "b");
@@ -537,27 +390,37 @@ TEST(OnnxImport, IfBecomesAValue) {
           {value("x", kFloat, {"n"}), value("c", kBool, {})}, {y}, {}, {}};
   Imported r = import_model(model(17, g));
   ASSERT_TRUE(r.ok) << r.errors;
-  EXPECT_NE(r.text.find("  dataflow -> m, y {\n    m: index, y: f32[m] = if c {\n      a: f32[n] = Relu(x) from \"then\"\n"
-                        "      yield n, a\n    } else {\n      b: f32[n * 2] = Concat(x, x) {axis = 0} from \"else\"\n"
-                        "      yield n * 2, b\n    } from \"if\"\n"), std::string::npos) << r.text;
+  EXPECT_NE(
+      r.text.find("  dataflow -> m, y {\n    m: index, y: f32[m] = if c {\n      a: f32[n] = Relu(x) from \"then\"\n"
+                  "      yield n, a\n    } else {\n      b: f32[n * 2] = Concat(x, x) {axis = 0} from \"else\"\n"
+                  "      yield n * 2, b\n    } from \"if\"\n"),
+      std::string::npos)
+      << r.text;
   // A condition that is known takes its branch.
   r = import_model(model(17, g), {{"c", "true"}});
   EXPECT_EQ(statements(r), "y: f32[n] = Relu(x) from \"then\"\n");
 }
 
 TEST(OnnxImport, LoopsCarryAndStack) {
-  Graph body{{node("Identity", {"c"}, {"c1"}), node("Mul", {"s", "half"}, {"s1"}, {}, "mul"), node("Neg", {"s1"}, {"z"})},
-             {value("i", kI64, {}), value("c", kBool, {}), value("s", kFloat, {"d"})},
-             {Message().text(1, "c1"), Message().text(1, "s1"), Message().text(1, "z")},
-             {tensor("half", kFloat, {}, bytes<float>({0.5f}))}, {}};
-  auto untyped = [](const char *name) { return Message().text(1, name).part(2, Message().part(1, Message().number(1, kFloat))); };
+  Graph body{
+      {node("Identity", {"c"}, {"c1"}), node("Mul", {"s", "half"}, {"s1"}, {}, "mul"), node("Neg", {"s1"}, {"z"})},
+      {value("i", kI64, {}), value("c", kBool, {}), value("s", kFloat, {"d"})},
+      {Message().text(1, "c1"), Message().text(1, "s1"), Message().text(1, "z")},
+      {tensor("half", kFloat, {}, bytes<float>({0.5f}))},
+      {}};
+  auto untyped = [](const char *name) {
+    return Message().text(1, name).part(2, Message().part(1, Message().number(1, kFloat)));
+  };
   Graph g{{node("Loop", {"trip", "", "x"}, {"last", "trace"}, {graph_attr("body", body.message())}, "loop")},
           {value("x", kFloat, {"d"}), value("trip", kI64, {})}, {untyped("last"), untyped("trace")}, {}, {}};
   Imported r = import_model(model(17, g));
   ASSERT_TRUE(r.ok) << r.errors;
-  EXPECT_NE(r.text.find("last: f32[d], trace: f32[max(trip_item, 0), d] = loop i in max(trip_item, 0) carry s: f32[d] = x {\n"
-                        "      s1: f32[d] = Mul(s, @half) from \"mul\"\n      z: f32[d] = Neg(s1)\n      yield s1\n"
-                        "      stack z\n    } from \"loop\"\n"), std::string::npos) << r.text;
+  EXPECT_NE(
+      r.text.find("last: f32[d], trace: f32[max(trip_item, 0), d] = loop i in max(trip_item, 0) carry s: f32[d] = x {\n"
+                  "      s1: f32[d] = Mul(s, @half) from \"mul\"\n      z: f32[d] = Neg(s1)\n      yield s1\n"
+                  "      stack z\n    } from \"loop\"\n"),
+      std::string::npos)
+      << r.text;
   // A carried value that grows: its size is carried too.
   body.nodes[1] = node("Concat", {"s", "s"}, {"s1"}, {int_attr("axis", 0)});
   body.outputs.pop_back(), body.nodes.pop_back();
@@ -567,64 +430,6 @@ TEST(OnnxImport, LoopsCarryAndStack) {
   ASSERT_TRUE(r.ok) << r.errors;
   EXPECT_NE(r.text.find("carry m: index = d, s_1: f32[m] = x {"), std::string::npos) << r.text;
   EXPECT_NE(r.text.find("yield m * 2, s1"), std::string::npos) << r.text;
-}
-
-// ---- robustness: whatever the bytes are, there is an answer and nothing is touched outside
-
-TEST(OnnxFuzz, MutatedModels) {
-  Message then = branch({node("Relu", {"x"}, {"a"})}, "a"), other = branch({node("Neg", {"x"}, {"b"})}, "b");
-  Graph body{{node("Identity", {"c"}, {"c1"}), node("Mul", {"s", "s"}, {"s1"})},
-             {value("i", kI64, {}), value("c", kBool, {}), value("s", kFloat, {"n", "6"})},
-             {Message().text(1, "c1"), Message().text(1, "s1")}, {}, {}};
-  Message f = Message().text(1, "f").text(4, "a").text(5, "b").text(10, "local");
-  f.part(7, node("LeakyRelu", {"a"}, {"b"}, {ref_attr("alpha", "alpha", 1)})).part(9, Message().text(1, "").number(2, 16)).text(6, "alpha");
-  Graph g{{node("Shape", {"x"}, {"s"}), node("Slice", {"s", "zero", "one"}, {"n0"}), node("Concat", {"n0", "rest"}, {"t"}, {int_attr("axis", 0)}),
-           node("Reshape", {"x", "t"}, {"r"}), node("Gemm", {"r", "w", "bias"}, {"h"}, {int_attr("transB", 1)}),
-           node("If", {"c"}, {"q"}, {graph_attr("then_branch", then), graph_attr("else_branch", other)}),
-           node("Loop", {"one", "", "h"}, {"l"}, {graph_attr("body", body.message())}), node("f", {"l"}, {"y"}, {float_attr("alpha", 0.5f)}, "", "local"),
-           node("Softmax", {"q"}, {"z"}, {int_attr("axis", 1)})},
-          {value("x", kFloat, {"n", "2", "2"}), value("c", kBool, {})},
-          {value("y", kFloat, {"n", "6"}), value("z", kFloat, {"n", "2", "2"})},
-          {i64s("zero", {0}), i64s("one", {1}), i64s("rest", {4}), tensor("w", kFloat, {6, 4}, std::string(96, 1)), floats("bias", {1, 2, 3, 4, 5, 6})},
-          {value("h", kFloat, {"n", "6"})}};
-  std::string good = model(12, g, {f});
-  Folder folder;
-  std::string path = folder.path + "/m.onnx";
-  ASSERT_TRUE(import_file(folder.write("m.onnx", good)).ok) << import_file(path).errors;
-
-  size_t refused = 0, accepted = 0;
-  auto attempt = [&](const std::string &bad) {
-    folder.write("m.onnx", bad);
-    Build b;
-    Module m;
-    ImportOptions options{path, {}, "", false};
-    std::string errors;
-    bool ok = import_onnx(b, options, m, errors);
-    ok ? ++accepted : ++refused;
-    EXPECT_EQ(ok, errors.empty());
-    EXPECT_EQ(ok, !m.items.empty());
-    EXPECT_TRUE(ok || errors.back() == '\n');
-  };
-  for (size_t n = 0; n < good.size(); ++n) attempt(good.substr(0, n));
-  std::mt19937 random(1);
-  auto pick = [&](size_t n) { return size_t(random() % n); };
-  static const unsigned char kEdges[] = {0x00, 0x01, 0x7f, 0x80, 0xff, 0x0a, 0x12};
-  for (int round = 0; round < 6000; ++round) {
-    std::string bad = good;
-    for (size_t k = 0, n = 1 + pick(3); k < n; ++k) {
-      size_t at = pick(bad.size());
-      switch (pick(4)) {
-        case 0: bad[at] = char(bad[at] ^ (1 << pick(8))); break;
-        case 1: bad[at] = char(kEdges[pick(std::size(kEdges))]); break;
-        case 2: bad.erase(at, 1 + pick(8)); break;
-        default: bad.insert(at, good.substr(pick(good.size()), 1 + pick(16)));
-      }
-      if (bad.empty()) bad = good;
-    }
-    attempt(bad);
-  }
-  EXPECT_GT(refused, 1000u);
-  EXPECT_GT(accepted, 10u);
 }
 
 }  // namespace

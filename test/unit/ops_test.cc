@@ -100,8 +100,11 @@ TEST_F(Ops, TableIsWellFormed) {
       for (const TypeVar &v : op.types) variable = variable || v.name == type;
       return variable;
     };
-    for (const Operand &o : op.inputs) EXPECT_TRUE(known(o.type)) << op.name << " " << o.name;
-    for (const Operand &o : op.outputs) EXPECT_TRUE(known(o.type)) << op.name << " " << o.name;
+    for (auto *list : {&op.inputs, &op.outputs})
+      for (const Operand &o : *list) {
+        EXPECT_TRUE(known(o.type)) << op.name << " " << o.name;
+        EXPECT_EQ(print_name(b, b.sym(o.name)), o.name) << op.name;  // no reserved word
+      }
     for (const AttrSpec &a : op.attrs) EXPECT_NE(std::string_view("ifsvmIFS").find(a.type), std::string::npos) << op.name;
     std::string error;
     if (!op.expression.empty()) {
@@ -304,9 +307,10 @@ kernel @k[n, m](x: f32[n, 4], ids: i64[m]) -> (y: f32[m, 4]) {
       spatial j in 4 = j
       reads ids[i], x[:, j]
       writes y[i, j]
-      r: index = index(ids[i])
-      assume r >= -n && r < n
-      y[i, j] = x[where(r < 0, r + n, r), j]
+      id: index = index(ids[i])
+      r: index = where(id < 0, id + n, id)
+      assume r >= 0 && r < n
+      y[i, j] = x[r, j]
     }
   }
 })");

@@ -1,0 +1,118 @@
+"""Writes the models of test/case/import, each a few nodes. They are in the repository; this is how they were made.
+
+    python make_cases.py ../case/import
+"""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper
+
+OUT = pathlib.Path(sys.argv[1])
+value = h.make_tensor_value_info
+node = h.make_node
+
+
+def const(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def save(name, nodes, inputs, outputs, initializers=(), opset=17, functions=(), **more):
+    graph = h.make_graph(nodes, name, inputs, outputs, list(initializers), **more)
+    opsets = [h.make_opsetid("", opset)] + [h.make_opsetid("local", 1)] * bool(functions)
+    model = h.make_model(graph, opset_imports=opsets, ir_version=8, functions=list(functions), producer_name="mlc test")
+    onnx.save(model, OUT / f"{name}.onnx")
+
+
+# Attention heads split and merged: shapes that are computed from shapes.
+save("heads", [
+    node("MatMul", ["x", "w"], ["q"], "/q/MatMul"),
+    node("Shape", ["q"], ["shape"]),
+    node("Gather", ["shape", "zero"], ["batch"], axis=0),
+    node("Gather", ["shape", "one"], ["length"], axis=0),
+    node("Unsqueeze", ["batch", "axes"], ["batch_1"]),
+    node("Unsqueeze", ["length", "axes"], ["length_1"]),
+    node("Concat", ["batch_1", "length_1", "heads"], ["split_shape"], axis=0),
+    node("Reshape", ["q", "split_shape"], ["split"], "/split"),
+    node("Transpose", ["split"], ["turned"], "/turn", perm=[0, 2, 1, 3]),
+    node("Softmax", ["turned"], ["soft"], "/Softmax", axis=-1),
+    node("Mul", ["length", "two"], ["doubled"]),
+    node("Unsqueeze", ["doubled", "axes"], ["doubled_1"]),
+    node("Concat", ["batch_1", "doubled_1", "rest"], ["merged_shape"], axis=0),
+    node("Reshape", ["soft", "merged_shape"], ["y"], "/merge"),
+], [value("x", T.FLOAT, ["batch size", "n", 8])], [value("y", T.FLOAT, ["batch size", None, None])], [
+    const("w", np.arange(64, dtype=np.float32).reshape(8, 8) / 64), const("zero", np.int64(0)), const("one", np.int64(1)),
+    const("two", np.int64(2)), const("axes", np.int64([0])), const("heads", np.int64([2, 4])), const("rest", np.int64([-1]))])
+
+# Operators as opset 6 wrote them; weights listed as inputs too.
+save("old", [
+    node("Add", ["x", "b"], ["a"], "add", broadcast=1, axis=1),
+    node("BatchNormalization", ["a", "s", "b", "b", "s"], ["n"], "bn", is_test=1, epsilon=1e-3),
+    node("Clip", ["n"], ["c"], "clip", min=0.0, max=6.0),
+    node("Dropout", ["c"], ["d"], "drop", is_test=1, ratio=0.5),
+    node("Pad", ["d"], ["p"], "pad", pads=[0, 0, 1, 1, 0, 0, 1, 1], value=-1.0),
+    node("Softmax", ["p"], ["y"], "softmax"),
+], [value("x", T.FLOAT, ["n", 3, 4, 4]), value("b", T.FLOAT, [3]), value("s", T.FLOAT, [3])],
+    [value("y", T.FLOAT, ["n", 3, 6, 6])],
+    [const("b", np.float32([0.1, -0.0, 1e-7])), const("s", np.float32([1, 2, np.inf]))], opset=6)
+
+# A branch, a loop that stops by a condition, a scan from the end.
+then = h.make_graph([node("Relu", ["x"], ["a"], "relu")], "then", [], [value("a", T.FLOAT, None)])
+other = h.make_graph([node("Concat", ["x", "x"], ["b"], "twice", axis=0)], "else", [], [value("b", T.FLOAT, None)])
+body = h.make_graph([
+    node("Mul", ["s", "half"], ["s1"], "mul"), node("ReduceMax", ["s1"], ["m"], "max", keepdims=0),
+    node("Greater", ["m", "half"], ["c1"], "greater")], "body",
+    [value("i", T.INT64, []), value("c", T.BOOL, []), value("s", T.FLOAT, [4])],
+    [value("c1", T.BOOL, []), value("s1", T.FLOAT, [4]), value("m", T.FLOAT, [])])
+step = h.make_graph([node("Add", ["acc", "row"], ["acc1"], "sum"), node("Identity", ["acc1"], ["out"])], "step",
+                    [value("acc", T.FLOAT, [4]), value("row", T.FLOAT, [4])],
+                    [value("acc1", T.FLOAT, [4]), value("out", T.FLOAT, [4])])
+save("control", [
+    node("If", ["flag"], ["branch"], "if", then_branch=then, else_branch=other),
+    node("Loop", ["", "flag", "zero"], ["last", "trace"], "loop", body=body),
+    node("Scan", ["last", "x"], ["total", "sums"], "scan", body=step, num_scan_inputs=1, scan_input_directions=[1]),
+], [value("x", T.FLOAT, ["n", 4]), value("flag", T.BOOL, [])],
+    [value(v, T.FLOAT, None) for v in ("branch", "trace", "total", "sums")],
+    [const("half", np.float32(0.5)), const("zero", np.ones(4, np.float32))])
+
+# A function of the model's own, called twice.
+save("function", [
+    node("norm", ["x"], ["h"], "first", domain="local", axis=1),
+    node("norm", ["h"], ["y"], "second", domain="local", axis=2),
+], [value("x", T.FLOAT, ["n", 3, 4])], [value("y", T.FLOAT, ["n", 3, 4])], functions=[h.make_function(
+    "local", "norm", ["a"], ["b"], [
+        node("Constant", [], ["tiny"], value_float=1e-5),
+        node("LpNormalization", ["a"], ["l"], "lp") ,
+        node("Softmax", ["l"], ["soft"], "soft"),
+        node("Add", ["soft", "tiny"], ["b"], "add")],
+    [h.make_opsetid("", 17)], ["axis"])])
+model = onnx.load(OUT / "function.onnx")  # attributes that are the function's
+for n in model.functions[0].node[1:3]:
+    n.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT))
+onnx.save(model, OUT / "function.onnx")
+
+# Shapes that the running program knows, and those that --bind gives.
+save("shapes", [
+    node("Reshape", ["x", "shape"], ["r"], "reshape"),
+    node("ReduceSum", ["r", "axes"], ["y"], "sum"),
+], [value("x", T.FLOAT, ["n", 6]), value("shape", T.INT64, [2]), value("axes", T.INT64, ["k"])], [value("y", T.FLOAT, None)])
+
+# All that is wrong, at once.
+save("problems", [
+    node("Gadget", ["x"], ["a"], "g"), node("Relu", ["x"], ["b"], "r", alpha=0.5), node("Gelu", ["x"], ["c"], "gelu"),
+    node("FusedGemm", ["x", "x"], ["d"], "f", domain="com.microsoft"), node("TfIdfVectorizer", ["x"], ["e"], "t", max_gram_length=1,
+         max_skip_count=0, min_gram_length=1, mode="TF", ngram_counts=[0], ngram_indexes=[0]),
+    node("Flatten", ["x"], ["f"], "flat", axis=3), node("MatMul", ["x", "w"], ["m"]), node("Sum", ["a", "b", "c", "d", "e", "f", "m"], ["y"]),
+], [value("x", T.FLOAT, ["n", 4])], [value("y", T.FLOAT, ["n", 4])], [const("w", np.zeros((3, 3), np.float32))])
+model = onnx.load(OUT / "problems.onnx")
+model.opset_import.append(h.make_opsetid("com.microsoft", 1))
+onnx.save(model, OUT / "problems.onnx")
+
+# Weights in a file beside the model.
+save("external", [node("Add", ["x", "w"], ["y"], "add")], [value("x", T.FLOAT, ["n", 20])], [value("y", T.FLOAT, ["n", 20])],
+     [const("w", np.arange(20, dtype=np.float32))])
+model = onnx.load(OUT / "external.onnx")
+onnx.save(model, OUT / "external.onnx", save_as_external_data=True, location="external.weights", size_threshold=0)
