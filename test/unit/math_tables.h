@@ -21,7 +21,7 @@ inline const MathTable kMathTables[] = {
     {"rsqrt.f32", 1.5, 0x8d21e7d430e8f4eau},
     {"asin.f32", 2.5, 0xc709cefcd94c3a42u},
     {"acos.f32", 1.5, 0xb121fef9889eae03u},
-    {"atan.f32", 1.5, 0x8354eca83b9ae095u},
+    {"atan.f32", 1.6, 0x8354eca83b9ae095u},
     {"sinh.f32", 2, 0x5fb20f0f1b824195u},
     {"cosh.f32", 1.5, 0xe7117ecd7a80882fu},
     {"asinh.f32", 3, 0xc87b6ba9cc20c053u},
