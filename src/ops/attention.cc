@@ -138,15 +138,15 @@ void attention(Define &d) {
       if (left >= 0) allowed = allowed && at(i[3]) >= place - left;
       if (right >= 0) allowed = allowed && at(i[3]) <= place + right;
       if (d.has(6)) allowed = allowed && cast(i64, i[3]) < d.in(6)({i[0]});
-      if (mask) {
-        Tensor m = d.in(3);
-        int64_t one;
-        bool all = is_const(m.dims.back(), &one) && one == 1;
-        if (!all && !provably_equal(m.dims.back(), total)) allowed = allowed && i[3] < m.dims.back();
-        if (m.elem() == DType::Bool) allowed = allowed && m.at(i);
-        else value = value + as_type(m.at(i), m.elem(), wide);
-      }
-      return where(allowed, value, lowest(d.b, wide));
+      X none = lowest(d.b, wide);
+      if (!mask) return where(allowed, value, none);
+      Tensor m = d.in(3);
+      int64_t one;
+      bool all = (is_const(m.dims.back(), &one) && one == 1) || provably_equal(m.dims.back(), total);
+      if (m.elem() == DType::Bool) value = where(m.at(i), value, none);
+      else value = value + as_type(m.at(i), m.elem(), wide);
+      value = where(allowed, value, none);
+      return all ? value : where(i[3] < m.dims.back(), value, none);
     });
   }
   keep(2, scores);
@@ -203,7 +203,7 @@ void rotary(Define &d) {
     auto factor = [&](const Tensor &c) { return as_type(c(concat(place, {pair})), t, wide); };
     X turned =
         where(first, factor(cos) * part(a) - factor(sin) * part(b), factor(sin) * part(a) + factor(cos) * part(b));
-    return as_type(rotated ? where(k < n, turned, part(k)) : turned, wide, t);
+    return as_type(rotated ? where(interleaved ? pair < half : k < n, turned, part(k)) : turned, wide, t);
   };
   if (!d.has(3)) return d.compute(y, [&](const Indices &i) { return value(i, {i[0], packed ? i[1] : i[2]}); });
   Tensor ids = d.in(3);

@@ -58,9 +58,10 @@ Tensor Define::Body::local(std::string_view base, DType t, X start) {
 }
 
 X Define::Body::index(std::string_view base, X value, X n, bool negative) {
-  X r = let(base, DType::Index, cast(DType::Index, value));
-  assume(negative ? r >= -n && r < n : r >= 0 && r < n);
-  return negative ? where(r < 0, r + n, r) : r;
+  X r = let(negative ? "id" : base, DType::Index, cast(DType::Index, value));
+  if (negative) r = let(base, DType::Index, where(r < 0, r + n, r));
+  assume(r >= 0 && r < n);
+  return r;
 }
 
 namespace {

@@ -1,7 +1,8 @@
 // Operators whose indices are data. An index outside is a run-time error, so an `assume` stands before each access:
-//   r: index = index(ids[i])
-//   assume r >= -v && r < v
-//   y[i, j] = x[where(r < 0, r + v, r), j]
+//   id: index = index(ids[i])
+//   r: index = where(id < 0, id + v, id)
+//   assume r >= 0 && r < v
+//   y[i, j] = x[r, j]
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -193,7 +194,8 @@ void reverse_sequence(Define &d) {
     X len = body.let("len", DType::Index, cast(DType::Index, lens({i[batch]})));
     body.assume(len >= 0 && len <= x.dims[time]);
     Indices at = i;
-    at[time] = where(i[time] < len, len - 1 - i[time], i[time]);
+    at[time] = body.let("r", DType::Index, where(i[time] < len, len - 1 - i[time], i[time]));
+    body.assume(at[time] >= 0);
     body.store(y, i, x(at));
   });
 }
@@ -265,7 +267,7 @@ static void pick(Define &d, X n, const std::function<X(X)> &picked, const std::f
     X t = i[0], hit = picked(t);
     body.store(count, {t}, where(t == 0, lit(d.b, int64_t{0}), count({t - 1})) + cast(i64, hit));
     body.when(hit, [&](Body &then) {
-      X at = then.let("at", DType::Index, cast(DType::Index, count({t})) - 1);
+      X at = then.let("r", DType::Index, cast(DType::Index, count({t})) - 1);
       f(then, t, at);
     });
   });
@@ -300,7 +302,7 @@ void compress(Define &d) {
   bool flat = !d.has_attr("axis");
   size_t axis = flat ? 0 : size_t(d.axis("axis", x.rank()));
   constexpr DType i64 = DType::I64;
-  Tensor from = d.temp(i64, {y.dims[axis]}, "from");
+  Tensor from = d.temp(i64, {y.dims[axis]}, "source");
   pick(d, c.dims[0], [&](X t) { return c({t}); },
        [&](Body &body, X t, X place) {
          body.assume(place >= 0 && place < y.dims[axis]);

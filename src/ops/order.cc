@@ -102,7 +102,7 @@ void unique(Define &d) {
   if (d.wants(4)) d.compute(d.out(4), [&](const Indices &) { return d.lit(0); });
   if (d.wants(2) || d.wants(4))
     d.block("pick", {s.count}, "s", [&](Body &body, const Indices &i) {
-      X at = body.index("at", place(i), k, false);
+      X at = body.index("r", place(i), k, false);
       if (d.wants(2)) body.when(is_first(i[0]), [&](Body &b) { b.store(d.out(2), {at}, cast(i64, i[0])); });
       if (d.wants(4)) body.store(d.out(4), {at}, d.out(4)({at}) + 1);
     });
@@ -110,7 +110,7 @@ void unique(Define &d) {
   Tensor y = d.out(1);
   Dims domain = s.flat ? Dims{s.count} : s.x.dims;
   d.block("take", domain, std::string(domain.size(), 's'), [&](Body &body, const Indices &i) {
-    X item = i[s.flat ? 0 : s.axis], at = body.index("at", place({item}), k, false);
+    X item = i[s.flat ? 0 : s.axis], at = body.index("r", place({item}), k, false);
     Indices to = i, parts = i;
     to[s.flat ? 0 : s.axis] = at;
     parts.erase(parts.begin() + (s.flat ? 0 : s.axis));

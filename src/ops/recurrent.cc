@@ -203,11 +203,11 @@ void recurrent(Define &d) {
             bool holes = d.has(7);
             X cell_before = c({n, j});
             auto with = [&](X v, int64_t hole, X state) { return holes ? v + peephole(hole, j) * state : v; };
-            X in = b.let("in", wide, f[0](with(gate(b, 0, j, h), 0, cell_before)));
+            X in = b.let("input", wide, f[0](with(gate(b, 0, j, h), 0, cell_before)));
             X forget = coupled ? one_ - in : b.let("forget", wide, f[0](with(gate(b, 2, j, h), 2, cell_before)));
             X value = b.let("value", wide, f[1](gate(b, 3, j, h)));
             X state_now = b.let("state", wide, forget * cell_before + in * value);
-            X out = b.let("out", wide, f[0](with(gate(b, 1, j, h), 1, state_now)));
+            X out = b.let("output", wide, f[0](with(gate(b, 1, j, h), 1, state_now)));
             b.store(c, {n, j}, state_now);
             b.store(next, {n, j}, out * f[2](state_now));
           } else if (gru) {

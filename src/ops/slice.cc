@@ -170,7 +170,7 @@ void pad_op(Define &d) {
         if (front || back) at[k] = p % n;
       } else if (front || back) {  // 0 .. n-1 .. 0: a wave of length 2n - 2; n = 1 stays at 0
         X length = max((n - 1) * 2, d.lit(1)), q = p % length;
-        at[k] = min(q, length - q);
+        at[k] = min(min(q, length - q), n - 1);
         if (is_const(n, &b) && b == 1) at[k] = none;
       }
     }

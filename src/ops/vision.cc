@@ -120,7 +120,7 @@ void col2im(Define &d) {
       Indices block;
       for (size_t k = 0; k < r.size(); ++k) {
         X p = i[2 + k] + c.pads[k] - r[k] * c.dilation[k], at = floordiv(p, c.stride[k]);
-        inside = inside && p >= 0 && p % c.stride[k] == 0 && at < c.blocks[k];
+        inside = inside && at >= 0 && p % c.stride[k] == 0 && at < c.blocks[k];
         block.push_back(at);
       }
       Dims kernel{lit(d.b, int64_t{1})};
