@@ -8,21 +8,28 @@ namespace mlc {
 
 namespace {
 
-using Names = std::unordered_set<Sym>;
+using Id = uint32_t;  // a definition; 0: of something else, a loop variable, say
+using Ids = std::vector<Id>;
 
 class Dead {
  public:
-  Dead(Build &b, const Names &roots, const std::function<bool(const Let &)> &must_stay) : b_(b), must_stay_(must_stay) {
-    for (Sym s : roots) todo_.push_back(s);
+  Dead(Build &b, const std::unordered_set<Sym> &roots, const std::function<bool(const Let &)> &must_stay)
+      : b_(b), must_stay_(must_stay), base_(1) {
+    for (Sym s : roots) todo_.push_back(define(s));
+    roots_.assign(roots.begin(), roots.end());
   }
 
   Stmts run(Stmts body, size_t *dropped) {
-    each_stmt(body, [&](const Stmt *s) { alias(s); });
-    each_stmt(body, [&](const Stmt *s) { read(s); });
+    visit(body);
+    for (Sym s : roots_) todo_.push_back(now_[s]);  // results that were defined as values
+    for (const Stmt *s : order_)
+      if (s->kind != Kind::Dataflow)
+        for (Id d : writes_[s]) by_id_[root(d)].push_back(s);
+    for (const Stmt *s : needed_) need(s);
     spread();
     for (size_t i = lets_.size(); i-- > 0;) {
       const Let &l = *lets_[i];
-      if (used(l.defs) || !must_stay_(l)) continue;
+      if (used(&l) || !must_stay_(l)) continue;
       stays_.insert(&l);
       need(&l);
       spread();
@@ -43,88 +50,147 @@ class Dead {
   }
 
  private:
-  // Places in one memory are used together.
-  Sym root(Sym s) const {
-    for (auto it = base_.find(s); it != base_.end(); it = base_.find(s)) s = it->second;
-    return s;
-  }
-  void unite(Sym a, Sym c) {
-    a = root(a), c = root(c);
-    if (a != c) base_.emplace(a, c);
-  }
-  void alias(const Stmt *s) {
-    if (auto a = as<Alloc>(s); a && a->base) unite(a->def.name, a->base);
-    if (auto v = as<View>(s); v && !v->source->global) unite(v->def.name, v->source->buffer);
-  }
+  // ---- names
 
-  void want(Sym s) {
-    s = root(s);
-    if (live_.insert(s).second) todo_.push_back(s);
+  Id define(Sym name) {
+    Id &now = now_[name];
+    log_.push_back({name, now});
+    base_.push_back(Id(base_.size()));
+    return now = Id(base_.size() - 1);
   }
-  void want(const Expr *e) {
-    Names names;
+  void leave(size_t mark) {
+    for (; log_.size() > mark; log_.pop_back()) now_[log_.back().first] = log_.back().second;
+  }
+  Id find(Sym name) const {
+    auto it = now_.find(name);
+    return it == now_.end() ? 0 : it->second;
+  }
+  void add(Ids &ids, const Expr *e) const {
+    std::unordered_set<Sym> names;
     if (e) collect_names(e, names);
-    for (Sym s : names) want(s);
+    for (Sym s : names) ids.push_back(find(s));
   }
-  // All names in the statement's own expressions and types.
-  void need(const Stmt *s) {
-    each_expr_of(s, [&](const Expr *e) { want(e); });
-    if (auto l = as<Loop>(s); l && l->until) want(l->until);
-    if (auto r = as<Compute>(s))
-      for (const Result &x : r->results) want(x.name);
+  // Places in one memory are used together.
+  Id root(Id i) {
+    while (base_[i] != i) i = base_[i] = base_[base_[i]];
+    return i;
   }
-  void serves(Sym name, const Stmt *s) { by_name_[root(name)].push_back(s); }
+  void unite(Id a, Id c) {
+    if (a && c) base_[root(a)] = root(c);
+  }
 
-  // Statements that only define or fill something are needed once that is; all others are needed.
-  void read(const Stmt *s) {
+  // What each statement defines or writes, and what its own expressions and types read.
+  void visit(Stmts body) {
+    for (const Stmt *s : body) visit(s);
+  }
+  void visit(const Stmt *s) {
+    Ids reads, writes;
+    auto yield = [&](const Yield &y) {
+      size_t mark = log_.size();
+      visit(y.body);
+      for (const Expr *e : y.yields) add(reads, e);
+      for (const Expr *e : y.stacks) add(reads, e);
+      leave(mark);
+    };
+    each_expr_of(s, [&](const Expr *e) { add(reads, e); });
+    auto defs = [&](Defs l) {
+      for (const Def &d : l) writes.push_back(define(d.name));
+    };
     switch (s->kind) {
       case Kind::Let:
         lets_.push_back(&to<Let>(s));
-        for (const Def &d : to<Let>(s).defs) serves(d.name, s);
-        return;
+        defs(to<Let>(s).defs);
+        break;
       case Kind::IfValue:
         valued_.push_back(s);
-        for (const Def &d : to<IfValue>(s).defs) serves(d.name, s);
-        return;
-      case Kind::Loop:
+        yield(to<IfValue>(s).then), yield(to<IfValue>(s).other);
+        defs(to<IfValue>(s).defs);
+        break;
+      case Kind::Loop: {
+        auto &l = to<Loop>(s);
         valued_.push_back(s);
-        for (const Def &d : to<Loop>(s).defs) serves(d.name, s);
-        return;
-      case Kind::Store: return serves(to<Store>(s).target->buffer, s);
+        size_t mark = log_.size();
+        for (const Carry &c : l.carry) define(c.def.name);
+        yield(l.body);
+        leave(mark);
+        defs(l.defs);
+        break;
+      }
+      case Kind::Store: writes.push_back(find(to<Store>(s).target->buffer)); break;
       case Kind::Compute:
-        for (const Result &r : to<Compute>(s).results) serves(r.name, s);
-        return;
-      case Kind::Alloc: return serves(to<Alloc>(s).def.name, s);
-      case Kind::View: return serves(to<View>(s).def.name, s);
-      case Kind::Dataflow: return;
-      default: need(s);
+        for (const Result &r : to<Compute>(s).results) writes.push_back(find(r.name));
+        reads.insert(reads.end(), writes.begin(), writes.end());
+        break;
+      case Kind::Alloc: {
+        auto &a = to<Alloc>(s);
+        Id base = a.base ? find(a.base) : 0;
+        writes.push_back(define(a.def.name));
+        unite(writes[0], base);
+        break;
+      }
+      case Kind::View: {
+        auto &v = to<View>(s);
+        Id base = v.source->global ? 0 : find(v.source->buffer);
+        writes.push_back(define(v.def.name));
+        unite(writes[0], base);
+        break;
+      }
+      case Kind::Dataflow: {
+        size_t mark = log_.size();
+        visit(to<Dataflow>(s).body);
+        for (Sym o : to<Dataflow>(s).outputs) writes.push_back(find(o));
+        leave(mark);
+        for (size_t i = 0; i < writes.size(); i++) {
+          Sym o = to<Dataflow>(s).outputs[i];
+          log_.push_back({o, find(o)});
+          now_[o] = writes[i];
+        }
+        reads.clear();
+        break;
+      }
+      default:
+        each_body(s, [&](Stmts inner) {
+          size_t mark = log_.size();
+          visit(inner);
+          leave(mark);
+        });
+        needed_.push_back(s);
     }
+    order_.push_back(s);
+    reads_[s] = std::move(reads), writes_[s] = std::move(writes);
   }
 
+  // ---- what is needed
+
+  void need(const Stmt *s) {
+    for (Id i : reads_[s])
+      if (i && !live_.count(root(i))) todo_.push_back(i);
+  }
   void spread() {
     while (!todo_.empty()) {
-      Sym s = todo_.back();
+      Id i = root(todo_.back());
       todo_.pop_back();
-      live_.insert(s);
-      auto it = by_name_.find(root(s));
-      if (it == by_name_.end()) continue;
+      if (!live_.insert(i).second) continue;
+      auto it = by_id_.find(i);
+      if (it == by_id_.end()) continue;
       std::vector<const Stmt *> by = std::move(it->second);
-      by_name_.erase(it);
+      by_id_.erase(it);
       for (const Stmt *t : by) need(t);
     }
   }
 
-  bool used(Sym s) const { return live_.count(root(s)); }
-  bool used(Defs defs) const {
-    return std::any_of(defs.begin(), defs.end(), [&](const Def &d) { return used(d.name); });
+  bool used(Id i) { return live_.count(root(i)); }
+  bool used(const Stmt *s) {
+    const Ids &w = writes_[s];
+    return std::any_of(w.begin(), w.end(), [&](Id i) { return used(i); });
   }
   // Nothing in it is needed for its own sake.
-  bool idle(Stmts body) const {
+  bool idle(Stmts body) {
     bool yes = true;
     each_stmt(body, [&](const Stmt *s) {
       switch (s->kind) {
         case Kind::Let: yes &= !stays_.count(s); return;
-        case Kind::Store: yes &= !used(to<Store>(s).target->buffer); return;
+        case Kind::Store: yes &= !used(s); return;
         case Kind::IfValue:
         case Kind::Alloc:
         case Kind::View:
@@ -136,21 +202,15 @@ class Dead {
     return yes;
   }
 
-  bool dead(const Stmt *s) const {
+  bool dead(const Stmt *s) {
     switch (s->kind) {
-      case Kind::Let: return !used(to<Let>(s).defs) && !stays_.count(s);
-      case Kind::IfValue: {
-        auto &v = to<IfValue>(s);
-        return !used(v.defs) && idle(v.then.body) && idle(v.other.body);
-      }
-      case Kind::Loop: return !used(to<Loop>(s).defs) && !to<Loop>(s).until && idle(to<Loop>(s).body.body);
-      case Kind::Store: return !used(to<Store>(s).target->buffer);
-      case Kind::Compute: {
-        auto &l = to<Compute>(s).results;
-        return std::none_of(l.begin(), l.end(), [&](const Result &r) { return used(r.name); });
-      }
-      case Kind::Alloc: return !used(to<Alloc>(s).def.name);
-      case Kind::View: return !used(to<View>(s).def.name);
+      case Kind::Let: return !used(s) && !stays_.count(s);
+      case Kind::IfValue: return !used(s) && idle(to<IfValue>(s).then.body) && idle(to<IfValue>(s).other.body);
+      case Kind::Loop: return !used(s) && !to<Loop>(s).until && idle(to<Loop>(s).body.body);
+      case Kind::Store:
+      case Kind::Compute:
+      case Kind::Alloc:
+      case Kind::View: return !used(s);
       default: return false;
     }
   }
@@ -165,7 +225,7 @@ class Dead {
       }
       const Stmt *n = with_bodies(b_, s, [&](Stmts inner) { return sweep(inner); });
       changed |= n != s;
-      if (auto f = as<For>(n); f && f->body.empty() && !to<For>(s).body.empty()) continue;
+      if (auto f = as<For>(n); f && f->body.empty() && n != s) continue;
       if (auto i = as<If>(n); i && i->body.empty() && i->other.empty() && n != s) continue;
       if (auto k = as<Block>(n); k && k->body.empty() && k->inits.empty() && n != s) continue;
       auto d = as<Dataflow>(n);
@@ -174,8 +234,9 @@ class Dead {
         continue;
       }
       std::vector<Sym> outputs;
-      for (Sym o : d->outputs)
-        if (used(o)) outputs.push_back(o);
+      const Ids &ids = writes_[s];
+      for (size_t i = 0; i < ids.size(); i++)
+        if (used(ids[i])) outputs.push_back(d->outputs[i]);
       if (outputs.size() == d->outputs.size()) {
         out.push_back(n);
       } else if (outputs.empty()) {  // what is left are assumptions and checks
@@ -191,13 +252,18 @@ class Dead {
 
   Build &b_;
   const std::function<bool(const Let &)> &must_stay_;
-  std::unordered_map<Sym, Sym> base_;
-  std::unordered_map<Sym, std::vector<const Stmt *>> by_name_;
+  std::vector<Sym> roots_;
+  std::unordered_map<Sym, Id> now_;
+  std::vector<std::pair<Sym, Id>> log_;
+  Ids base_;                                            // union of ids in one memory
+  std::vector<const Stmt *> order_;
+  std::unordered_map<const Stmt *, Ids> reads_, writes_;
+  std::unordered_map<Id, std::vector<const Stmt *>> by_id_;  // statements that are needed with it
   std::vector<const Let *> lets_;
-  std::vector<const Stmt *> valued_;                   // branches and loops that have values
+  std::vector<const Stmt *> needed_, valued_;           // for their own sake; branches and loops that have values
   std::unordered_set<const Stmt *> stays_, kept_;
-  Names live_;
-  std::vector<Sym> todo_;
+  std::unordered_set<Id> live_;
+  Ids todo_;
   size_t dropped_ = 0;
 };
 

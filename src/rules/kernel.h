@@ -23,6 +23,10 @@ class KernelRules {
   const Load *place(const Load *l);                // its subscripts
   const Expr *operand(const Expr *e);              // of a call: regions
   void define(const Def &d);
+  void find_writers(const Func &f);
+  const Expr *replaced(const Expr *e);             // copies by what they are copies of
+  void buffer_copy(const Compute &c);
+  bool lasting(const Expr *e) const;               // reads nothing that is written later
   template <class F> Stmts nested(const Stmt *s, size_t k, Stmts inner, const F &enter);
 
   Build &b_;
@@ -31,6 +35,19 @@ class KernelRules {
   class Env *env_ = nullptr;
   Bounds *known_ = nullptr;
   Substitution copies_;             // scalars that are others or index literals
+  Substitution buffer_copies_;      // buffers that hold what another one does
+  // Scalars defined in the bodies around, up to the block, and where those of one hash are.
+  struct Seen {
+    std::vector<std::pair<uint64_t, const Let *>> lets;
+    std::unordered_map<uint64_t, std::vector<const Let *>> by_hash;
+    const Let *find(const Expr *value, const Type *type) const;
+    void add(const Let *l);
+    void forget(size_t mark);
+  };
+  Seen seen_;
+  std::unordered_map<Sym, int> writes_;       // statements that may write a buffer; views and calls count twice
+  std::unordered_set<Sym> inputs_;            // parameters that are only read
+  int depth_ = 0;
   bool copying_ = false;
   std::unordered_set<Sym> result_;  // names of results, which stay
 };

@@ -20,6 +20,10 @@ bool is_value(const Build &b, const Expr *e) {
   return is_literal(e) || (c && !c->global && c->args.size() == 1 && is_cast(b.text(c->callee)) && is_literal(c->args[0]));
 }
 
+bool is_negative(DType t, Scalar v) {
+  return is_int(t) ? is_signed(t) && v.as_int() < 0 && !(v == lowest(t)) : to_double(t, v) < 0;
+}
+
 // 1 / v is a value of t: v is a power of two, and not so far out that its inverse is rounded.
 bool exact_reciprocal(DType t, Scalar s) {
   double v = to_double(t, s), r = 1 / v;
@@ -174,7 +178,8 @@ const Expr *ScalarRules::once(const Expr *e, DType type) {
       bool yes = false;
       if (of_class(name, own == DType::Invalid ? t : own, &yes)) return yes;
       Scalar v;
-      return name == "reciprocal" && x && literal_value(x, t, &v) && exact_reciprocal(t, v);
+      if (!x || !literal_value(x, t, &v)) return false;
+      return name == "reciprocal" ? exact_reciprocal(t, v) : name == "negative" && is_negative(t, v);
     });
     const Expr *made = ok ? build(r->result, vars, t, true) : nullptr;
     if (!made || equal(made, e)) continue;
