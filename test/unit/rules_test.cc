@@ -542,6 +542,68 @@ TEST(Rules, RandomGraphsBeforeAndAfterThePass) {
   EXPECT_LT(after_lines * 4, before_lines * 3);
 }
 
+// Kernels of a compute, tiled loops with a guarded block, a branch: subscripts and conditions are random, all inside.
+std::string random_kernel(std::mt19937 &r) {
+  auto pick = [&](const std::vector<std::string> &l) { return l[r() % l.size()]; };
+  std::function<std::string(int)> index = [&](int size) -> std::string {
+    if (size <= 1) return pick({"i", "j", "i", "j", "n", "1", "2", "3", "4"});
+    std::string a = index(size / 2), c = index(size - size / 2);
+    switch (r() % 8) {
+      case 0: return "min(" + a + ", " + c + ")";
+      case 1: return "max(" + a + ", " + c + ")";
+      default: return "(" + a + pick({" + ", " - ", " * ", " // ", " % ", " + "}) + c + ")";
+    }
+  };
+  std::function<std::string(int)> condition = [&](int size) -> std::string {
+    if (size > 2 && r() % 2) return "(" + condition(size - 2) + pick({" && ", " || "}) + condition(size - 2) + ")";
+    return (r() % 4 ? "" : "!") + ("(" + index(size) + pick({" < ", " <= ", " == ", " != ", " >= "}) + index(2) + ")");
+  };
+  std::function<std::string(int, std::string)> value = [&](int size, std::string from) -> std::string {
+    if (size <= 1) return r() % 5 ? from + "[(" + index(3) + ") % n, (" + index(3) + ") % 4]" : pick({"0.0", "1.0", "-2.5"});
+    if (r() % 3 == 0) return "where(" + condition(3) + ", " + value(size - 1, from) + ", " + value(size - 1, from) + ")";
+    return "(" + value(size / 2, from) + pick({" + ", " * ", " - "}) + value(size - size / 2, from) + ")";
+  };
+  std::string facts = pick({"", "  assume n % 2 == 0\n", "  assume n >= 3\n", "  assume n <= 4 && n > 1\n"});
+  return "mlc 1\n\nkernel @main[n](x: f32[n, 4]) -> (y: f32[n, 4], z: f32[n, 4]) {\n" + facts + "  alloc t: f32[n, 4]\n  compute t[i in n, j in 4] = " +
+         value(3, "x") + "\n  for i0 in (n + 1) // 2\n  for i1 in 2\n  for j in 4 {\n    block y {\n      spatial i in n = i0 * 2 + i1\n" +
+         "      spatial j in 4 = j\n      guard i0 * 2 + i1 < n\n      a: f32 = " + value(2, "x") + "\n      y[i, j] = " + value(3, "t") + " + a\n    }\n  }\n" +
+         "  for i in n\n  for j in 4 {\n    k: index = " + index(4) + "\n    if " + condition(4) + " {\n      z[i, j] = " + value(2, "x") + "\n    } else {\n" +
+         "      z[i, j] = t[k % n, (k // n) % 4] + " + value(2, "t") + "\n    }\n  }\n}\n";
+}
+
+TEST(Rules, RandomKernelsBeforeAndAfterThePass) {
+  std::mt19937 r(29);
+  size_t before_bytes = 0, after_bytes = 0;
+  for (int turn = 0; turn < 200; turn++) {
+    std::string text = random_kernel(r);
+    Source source = Source::from_string("random", text);
+    Build b;
+    Module m, same;
+    Diag diag("test", &source);
+    ASSERT_TRUE(read(b, source, m, diag) && check(b, m, diag)) << diag.messages()[0] << "\n" << text;
+    same.items = m.items;
+    pass_simplify.run(b, m, {}, diag);
+    std::string after = print(b, m);
+    ASSERT_TRUE(check(b, m, diag)) << diag.messages()[0] << "\n" << text << after;
+    for (int64_t n : {0, 2, 3, 4, 7}) {
+      std::mt19937_64 random(9);
+      std::vector<Array> in = {sample(DType::F32, {n, 4}, random)}, left, right;
+      RunFault fault, other;
+      Sym main = b.sym("main");
+      bool ran = run(b, same, *same.func(main), in, {}, left, fault), also = run(b, m, *m.func(main), in, {}, right, other);
+      ASSERT_EQ(ran, also) << fault.message << "\n" << other.message << "\n" << text << after;
+      for (size_t i = 0; ran && i < left.size(); i++) {
+        Comparison c = compare(right[i], left[i], Tolerance::exact());
+        ASSERT_TRUE(c.same()) << "n = " << n << ": " << describe(c, "result", left[i]) << "\n" << text << after;
+      }
+    }
+    pass_simplify.run(b, m, {}, diag);
+    EXPECT_EQ(print(b, m), after) << text;
+    before_bytes += text.size(), after_bytes += after.size();
+  }
+  EXPECT_LT(after_bytes * 10, before_bytes * 9);
+}
+
 TEST(Rules, Texts) {
   Build b;
   for (auto [text, message] : std::initializer_list<std::pair<const char *, const char *>>{
