@@ -185,6 +185,7 @@ std::vector<Dims> rotary_shape(OpUse &u) {
   Heads x = heads_of(u, 0, "num_heads");
   size_t want = u.has(3) ? 2 : 3;
   if (u.rank(1) != want || u.rank(2) != want) u.fail(fmt::format("the caches must have rank {}", want));
+  if (u.attr_int("rotary_embedding_dim") < 0) u.fail("attribute 'rotary_embedding_dim': expected at least 0");
   return {u.dims(0)};
 }
 void rotary(Define &d) {

@@ -127,6 +127,8 @@ Transposed transposed_of(OpUse &u) {
   size_t n = x.size() - 2;
   Transposed c{spatial(w), {}, {}, per_axis(u, "strides", n, 1), per_axis(u, "dilations", n, 1), u.attr_int("group")};
   if (c.groups < 1) u.fail("group must be at least 1");
+  for (size_t k = 0; k < n; ++k)
+    if (c.stride[k] < 1 || c.dilation[k] < 1) u.fail("strides and dilations must be at least 1");
   u.assume_equal(w[0], x[1], "channels of the input");
   auto pads = per_axis(u, "pads", 2 * n, 0), extra = per_axis(u, "output_padding", n, 0);
   auto shape = u.attr_ints("output_shape");

@@ -266,7 +266,7 @@ void cast_op(Define &d) {
 void bit_cast(Define &d) {
   Tensor x = d.in(0), y = d.out();
   std::string f = fmt::format("bits.{}", dtype_name(y.elem()));
-  d.compute(y, [&](const Indices &i) { 
+  d.compute(y, [&](const Indices &i) {
     bool plain = x.elem() == y.elem() || x.elem() == DType::Bool || y.elem() == DType::Bool;
     return plain ? as_type(x(i), x.elem(), y.elem()) : call(f, {x(i)});
   });

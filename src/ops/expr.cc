@@ -195,7 +195,7 @@ X truth(Build &b, bool v) { return {b, b.boolean(v)}; }
 X lit(Build &b, double v, DType t) {
   if (t == DType::Bool) return truth(b, v != 0);
   if (!is_int(t)) return {b, b.number(v, t)};
-  int64_t i = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : int64_t(v);
+  int64_t i = v >= 0x1p63 ? INT64_MAX : v >= -0x1p63 ? int64_t(v) : v < 0 ? INT64_MIN : 0;  // NaN: 0
   int bits = info(t).bits;
   if (is_signed(t) || i >= 0) return lit(b, i);
   if (bits == 64) return {b, b.integer(i, kNowhere, true)};

@@ -157,11 +157,9 @@ void scatter_nd(Define &d) {
 // ---- OneHot: inputs indices, depth, values [off, on]; an index outside has no 1
 
 std::vector<Dims> one_hot_shape(OpUse &u) {
-  auto depth = u.need_values(1);
-  if (depth.size() != 1) u.fail("input 1 (depth): expected one integer");
   Dims y = u.dims(0);
-  X n = depth[0];
-  if (auto *f = as<Float>(n.e)) n = u.lit(int64_t(f->value));
+  X n = u.need_value(1);
+  if (auto *f = as<Float>(n.e)) n = u.lit(whole(u, f->value));
   y.insert(y.begin() + u.axis("axis", y.size() + 1), n);
   return {y};
 }
@@ -203,15 +201,14 @@ void reverse_sequence(Define &d) {
 // ---- TopK: the rank of an element is the number of those before it; NaN ranks above +inf, equal ones by their index
 
 std::vector<Dims> top_k_shape(OpUse &u) {
-  auto k = u.need_values(1);
+  X k = u.need_value(1);
   size_t axis = size_t(u.axis("axis", u.rank(0)));
-  if (k.size() != 1) u.fail("input 1 (k): expected one integer");
   Dims y = u.dims(0);
   int64_t n, c;
-  if (is_const(k[0], &c) && is_const(y[axis], &n) && (c < 0 || c > n))
+  if (is_const(k, &c) && is_const(y[axis], &n) && (c < 0 || c > n))
     u.fail(fmt::format("k is {}, the axis has {}", c, n));
-  if (!is_const(k[0], &c) || !is_const(y[axis], &n)) u.assume(k[0] <= y[axis]);
-  y[axis] = k[0];
+  if (!is_const(k, &c) || !is_const(y[axis], &n)) u.assume(k <= y[axis]);
+  y[axis] = k;
   return {y, y};
 }
 void top_k(Define &d) {
@@ -219,7 +216,7 @@ void top_k(Define &d) {
   size_t axis = size_t(d.axis("axis", x.rank()));
   bool largest = d.attr_int("largest");
   DType t = x.elem();
-  X k = d.need_values(1)[0];
+  X k = d.need_value(1);
   Tensor rank = d.make("rank", DType::I64, x.dims, [&](const Indices &i) {
     return d.reduce("sum", {x.dims[axis]}, [&](const Indices &r) {
       Indices other = i;

@@ -66,7 +66,7 @@ std::vector<Dims> range_shape(OpUse &u) {
   }
   int64_t step;
   if (!is_const(delta[0], &step)) u.lack("input 2 (delta) must be known when compiling");
-  if (step == 0) u.fail("a delta of 0");
+  if (step == 0 || step == INT64_MIN) u.fail(fmt::format("a delta of {}", step));
   X span = step > 0 ? limit[0] - start[0] : start[0] - limit[0];
   return {{max(ceildiv(span, u.lit(step > 0 ? step : -step)), u.lit(0))}};
 }

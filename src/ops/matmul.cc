@@ -29,7 +29,7 @@ void gemm(Define &d) {
   double alpha = d.attr_float("alpha"), beta = d.attr_float("beta");
   Tensor a = d.in(0), b = d.in(1), y = d.out();
   DType t = y.elem(), wide = accumulator(t);
-  if (is_int(t) && (alpha != double(int64_t(alpha)) || beta != double(int64_t(beta))))
+  if (is_int(t) && (alpha != double(whole(d, alpha)) || beta != double(whole(d, beta))))
     d.fail("alpha and beta of integers must be whole numbers");
   bool has_c = d.has(2) && beta != 0.0;
   d.compute(y, [&](const Indices &i) {

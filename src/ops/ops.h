@@ -93,7 +93,7 @@ class OpUse {
   int64_t attr_int(std::string_view name) const;
   double attr_float(std::string_view name) const;
   std::string attr_str(std::string_view name) const;
-  std::vector<int64_t> attr_ints(std::string_view name) const;  // empty if absent with "?"
+  std::vector<int64_t> attr_ints(std::string_view name) const;  // below 2^40; empty if absent with "?"
   std::vector<double> attr_floats(std::string_view name) const;
   const Expr *attr_value(std::string_view name) const;          // as an expression; null if absent
   int64_t axis(std::string_view name, size_t rank) const;       // attr_int, counted from the end if negative, checked
@@ -105,6 +105,8 @@ class OpUse {
   std::vector<X> need_values(size_t i) const;         // throws "... must be known when compiling"
   std::vector<int64_t> need_ints(size_t i) const;     // literals only
   std::vector<double> need_floats(size_t i) const;    // literals only
+  X need_value(size_t i) const;                       // of an input with one element
+  int64_t need_int(size_t i) const;
 
   // Facts that the rule needs of symbolic dimensions; the caller writes them as `assume`, or fails if one is false.
   void assume(X condition);

@@ -148,13 +148,11 @@ void arg_extreme(Define &d) {
 
 std::vector<Dims> cumulative_shape(OpUse &u) {
   if (u.rank(1) > 1) u.fail("input 1 (axis): expected a scalar");
-  auto axis = u.need_ints(1);
-  if (axis.size() != 1) u.fail("input 1 (axis): expected one integer");
-  u.axis(axis[0], u.rank(0));
+  u.axis(u.need_int(1), u.rank(0));
   return {u.dims(0)};
 }
 void cumulative(Define &d) {
-  size_t axis = size_t(d.axis(d.need_ints(1).at(0), d.rank(0)));
+  size_t axis = size_t(d.axis(d.need_int(1), d.rank(0)));
   bool exclusive = d.attr_int("exclusive"), reverse = d.attr_int("reverse"), adds = d.op.name == "CumSum";
   Tensor x = d.in(0), y = d.out();
   DType t = x.elem(), wide = accumulator(t);

@@ -45,11 +45,12 @@ struct Resizing {
 };
 
 // floor(n * s); exact for whole factors and divisors of symbols.
-X scaled(X n, double s) {
+X scaled(const OpUse &u, X n, double s) {
   int64_t c;
-  if (is_const(n, &c)) return lit(*n.b, int64_t(std::floor(double(c) * s)));
-  if (s >= 1 && s == std::floor(s)) return n * int64_t(s);
-  if (s > 0 && 1 / s == std::floor(1 / s) && s * (1 / s) == 1) return floordiv(n, int64_t(1 / s));
+  if (is_const(n, &c)) return u.lit(whole(u, std::floor(double(c) * s)));
+  if (s >= 1 && s == std::floor(s)) return n * whole(u, s);
+  double part = 1 / s;
+  if (s > 0 && part == std::floor(part) && s * part == 1) return floordiv(n, whole(u, part));
   return cast(DType::Index, floor_of(cast(f64, n) * number(*n.b, s)));
 }
 
@@ -81,13 +82,13 @@ Resizing resizing_of(OpUse &u) {
     }
     scales.assign(axes.size(), best);
     for (size_t k = 0; k < axes.size(); ++k)
-      is_const(x[axes[k]], &n), sizes[k] = u.lit(int64_t(best * double(n) + 0.5));
+      is_const(x[axes[k]], &n), sizes[k] = u.lit(whole(u, best * double(n) + 0.5));
   }
   for (size_t k = 0; k < axes.size(); ++k) {
     X n = x[axes[k]];
     ResizeAxis a{axes[k], n, {}, {}, {}, k};
     int64_t c, m;
-    a.out = sizes.empty() ? scaled(n, scales[k]) : sizes[k];
+    a.out = sizes.empty() ? scaled(u, n, scales[k]) : sizes[k];
     if (!scales.empty()) a.fixed = scales[k];
     else if (is_const(n, &c) && is_const(a.out, &m) && c) a.fixed = double(m) / double(c);
     if (a.fixed && !(*a.fixed > 0) && !(is_const(a.out, &m) && m == 0)) u.fail("scales must be positive");

@@ -46,6 +46,9 @@ const Expr *read_expression(Define &d);  // the table's expression of this opera
 // Broadcasting of two shapes; `what` names them in messages.
 Dims broadcast(OpUse &u, const Dims &a, const Dims &b);
 
+// A count or place that a float says; fails if no int64_t holds it well.
+int64_t whole(const OpUse &u, double v);
+
 Tensor buffer(Build &b, Sym name, const Type *type);  // as a Tensor
 
 // Axes counted from the end if negative, checked, unique.

@@ -256,7 +256,7 @@ std::vector<Dims> split_shape(OpUse &u) {
     u.assume_equal(x[axis], sum, "sum of the parts");
   } else {
     int64_t n = u.has_attr("num_outputs") ? u.attr_int("num_outputs") : int64_t(u.result_count());
-    if (n < 1) u.fail("num_outputs must be at least 1");
+    if (n < 1 || n > 1 << 16) u.fail(fmt::format("{} outputs", n));
     X part = ceildiv(x[axis], u.lit(n));
     for (int64_t k = 0; k + 1 < n; ++k) sizes.push_back(part);
     sizes.push_back(x[axis] - part * (n - 1));  // the last may be smaller

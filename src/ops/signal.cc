@@ -53,13 +53,13 @@ Dft dft_of(OpUse &u) {
   size_t rank = u.rank(0);
   if (rank < 2) u.fail(fmt::format("expected at least 2 dimensions, found {}", rank));
   int64_t axis = -2, last;
-  if (u.has(2)) axis = u.need_ints(2).at(0);
+  if (u.has(2)) axis = u.need_int(2);
   Dft f{size_t(u.axis(axis, rank)), {}, u.attr_int("inverse") != 0, u.attr_int("onesided") != 0, false};
   if (f.axis == rank - 1) u.fail("the last dimension is that of complex numbers");
   if (!is_const(u.dim(0, rank - 1), &last) || (last != 1 && last != 2)) u.fail("the last dimension must be 1 or 2");
   f.complex = last == 2;
   X n = u.dim(0, f.axis);
-  f.length = u.has(1) ? u.need_values(1).at(0) : f.inverse && f.onesided ? (n - 1) * 2 : n;
+  f.length = u.has(1) ? u.need_value(1) : f.inverse && f.onesided ? (n - 1) * 2 : n;
   return f;
 }
 }  // namespace
@@ -110,8 +110,8 @@ struct Stft {
 };
 Stft stft_of(OpUse &u) {
   if (u.rank(0) != 3) u.fail(fmt::format("expected a signal of rank 3, found {}", u.rank(0)));
-  Stft s{u.need_values(1).at(0), {}};
-  s.length = u.has(3) ? u.need_values(3).at(0) : u.has(2) ? u.dim(2, 0) : u.dim(0, 1);
+  Stft s{u.need_value(1), {}};
+  s.length = u.has(3) ? u.need_value(3) : u.has(2) ? u.dim(2, 0) : u.dim(0, 1);
   if (u.has(2)) u.assume_equal(u.dim(2, 0), s.length, "length of the window");
   int64_t step;
   if (is_const(s.step, &step) && step < 1) u.fail("frame_step must be at least 1");
@@ -147,9 +147,7 @@ void stft(Define &d) {
 // ---- windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n the size, or one less if it is symmetric
 
 std::vector<Dims> window_shape(OpUse &u) {
-  auto n = u.need_values(0);
-  if (n.size() != 1) u.fail("input 0 (size): expected a scalar");
-  return {{n[0]}};
+  return {{u.need_value(0)}};
 }
 void window(Define &d) {
   double a0 = 0.5, a1 = 0.5, a2 = 0;
@@ -169,16 +167,23 @@ void window(Define &d) {
 // ---- MelWeightMatrix: triangles between neighbouring frequencies; its five inputs are known, so are the corners
 
 std::vector<Dims> mel_shape(OpUse &u) {
-  int64_t bins = u.need_ints(0).at(0), length = u.need_ints(1).at(0), rate = u.need_ints(2).at(0);
-  if (bins < 1 || length < 1 || rate < 1) u.fail("num_mel_bins, dft_length and sample_rate must be at least 1");
+  int64_t bins = u.need_int(0), length = u.need_int(1), rate = u.need_int(2);
+  constexpr int64_t kMost = 1 << 30;
+  if (bins < 1 || length < 1 || rate < 1 || bins > kMost || length > kMost)
+    u.fail("num_mel_bins, dft_length and sample_rate must be at least 1, and not very large");
   return {{u.lit(length / 2 + 1), u.lit(bins)}};
 }
 void mel(Define &d) {
-  int64_t bins = d.need_ints(0).at(0), length = d.need_ints(1).at(0), rate = d.need_ints(2).at(0);
+  int64_t bins = d.need_int(0), length = d.need_int(1), rate = d.need_int(2);
   Tensor y = d.out();
   auto number = [&](double v) { return lit(d.b, v, f64); };
   auto to_mel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::log(10); };
-  double low = to_mel(d.need_floats(3).at(0)), step = (to_mel(d.need_floats(4).at(0)) - low) / double(bins + 2);
+  auto edge = [&](size_t input) {
+    auto v = d.need_floats(input);
+    if (v.size() != 1) d.fail(d.input_name(input) + ": expected one float");
+    return to_mel(v[0]);
+  };
+  double low = edge(3), step = (edge(4) - low) / double(bins + 2);
   Tensor corner = d.make("corner", DType::I64, {d.lit(bins + 2)}, [&](const Indices &i) {
     X mels = cast(f64, i[0]) * number(step) + number(low);
     X hertz = number(700) * call("expm1", {mels * number(std::log(10) / 2595)});

@@ -1,4 +1,6 @@
 // Operators that take parts of a tensor, repeat it, put something around it or exchange blocks of it.
+#include <algorithm>
+
 #include "arith/bounds.h"
 #include "ops/rules.h"
 
@@ -28,6 +30,7 @@ bool surely_forward(OpUse &u, X v) {
 // start and end as the specification clamps them; INT64_MAX and INT64_MIN are ends.
 SliceAxis slice_axis(OpUse &u, size_t axis, X n, X start, X end, int64_t step) {
   if (step == 0) u.fail("input 4 (steps): a step of 0");
+  step = std::max(step, -INT64_MAX);
   auto place = [&](X v, X low, X high) {
     int64_t c, len;
     if (is_const(v, &c)) {
@@ -183,7 +186,7 @@ void pad_op(Define &d) {
 static int64_t blocksize(OpUse &u) {
   int64_t s = u.attr_int("blocksize");
   if (u.rank(0) != 4) u.fail(fmt::format("expected 4 dimensions, found {}", u.rank(0)));
-  if (s < 1) u.fail("blocksize must be at least 1");
+  if (s < 1 || s > 1 << 20) u.fail(fmt::format("a blocksize of {}", s));
   return s;
 }
 std::vector<Dims> depth_to_space_shape(OpUse &u) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ir/walk.h"
 #include "ops/rules.h"
 
 namespace mlc {
@@ -217,7 +218,11 @@ std::string OpUse::attr_str(std::string_view name) const { return std::string(ne
 std::vector<int64_t> OpUse::attr_ints(std::string_view name) const {
   std::vector<int64_t> v;
   if (!attr_value(name)) return v;
-  for (const Expr *e : need<List>(*this, name).items) v.push_back(to<Int>(e).value);
+  constexpr int64_t kMost = int64_t{1} << 40;  // sizes, places, axes: what is made of a few of them does not overflow
+  for (const Expr *e : need<List>(*this, name).items) {
+    v.push_back(to<Int>(e).value);
+    if (v.back() < -kMost || v.back() > kMost) fail(fmt::format("attribute '{}': {} is out of range", name, v.back()));
+  }
   return v;
 }
 std::vector<double> OpUse::attr_floats(std::string_view name) const {
@@ -232,6 +237,11 @@ int64_t OpUse::axis(int64_t value, size_t rank) const {
   return value < 0 ? value + r : value;
 }
 int64_t OpUse::axis(std::string_view name, size_t rank) const { return axis(attr_int(name), rank); }
+
+int64_t whole(const OpUse &u, double v) {
+  if (!(v > -0x1p62 && v < 0x1p62)) u.fail(fmt::format("{} is out of range", v));
+  return int64_t(v);
+}
 
 // ---- known values
 
@@ -295,6 +305,17 @@ std::vector<double> OpUse::need_floats(size_t i) const {
   return v;
 }
 
+X OpUse::need_value(size_t i) const {
+  auto v = need_values(i);
+  if (v.size() != 1) fail(fmt::format("{}: expected one element, found {}", input_name(i), v.size()));
+  return v[0];
+}
+int64_t OpUse::need_int(size_t i) const {
+  auto v = need_ints(i);
+  if (v.size() != 1) fail(fmt::format("{}: expected one integer, found {}", input_name(i), v.size()));
+  return v[0];
+}
+
 // ---- results
 
 void OpUse::assume(X condition) {
@@ -323,12 +344,19 @@ Dims OpUse::sizes_first(size_t n) {
   return d;
 }
 
+static bool has_name(const Expr *e) {
+  bool found = false;
+  each_expr(e, [&](const Expr *x) { return found = found || x->kind == Kind::Name, !found; });
+  return found;
+}
+
 const Type *OpUse::tensor(DType elem, const Dims &dims) const {
   std::vector<const Expr *> list;
   for (X d : dims) {
     X s = simplify(d);
     int64_t n;
     if (is_const(s, &n) && n < 0) fail(fmt::format("a dimension of the result would be {}", n));
+    if (!is_const(s, &n) && !has_name(s.e)) fail("a dimension of the result overflows");
     list.push_back(s.e);
   }
   return b.tensor(elem, b.list(list));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "check/check.h"
 #include "interp/interp.h"
 #include "text/text.h"
@@ -387,6 +389,208 @@ graph @main() -> (c: i8[6], d: i8[6], e: i8[6], f: i8[6]) {
   EXPECT_EQ(results[1], (std::vector<double>{-1, 1, 5, 0, 0, 0}));
   EXPECT_EQ(results[2], (std::vector<double>{-1, -2, 0, -128, 1, 0}));
   EXPECT_EQ(results[3], (std::vector<double>{-1, 4, 13, 127, -56, 3}));
+}
+
+// Every operator that is not a line of expressions: the shapes of its results (from ONNX's documentation and the shapes of
+// its own test cases), and its kernel, which must read back and pass the verifier.
+struct Row {
+  const char *params, *line, *shape;
+};
+constexpr Row kRows[] = {
+    // arithmetic, casts
+    {"a: f32[n, 3], c: f32[3]", "y: f32[] = Mod(a, c) {fmod = 1}", "f32[n, 3]"},
+    {"a: i64[n], c: f32[1]", "y: f32[] = Pow(a, c)", "i64[n]"},
+    {"a: f32[n, 1], c: f32[1, 4], d: f32[4]", "y: f32[] = Sum(a, c, d)", "f32[n, 4]"},
+    {"a: f16[n, 1], c: f16[1, 4]", "y: f32[] = Mean(a, c)", "f16[n, 4]"},
+    {"a: i8[n], c: i8[n]", "y: f32[] = Max(a, c)", "i8[n]"},
+    {"a: f32[n]", "y: f32[] = Min(a)", "f32[n]"},
+    {"x: f32[n, 3], lo: f32[]", "y: f32[] = Clip(x, lo, 6.0)", "f32[n, 3]"},
+    {"x: f32[n, 3, 4], s: f32[3, 1]", "y: f32[] = PRelu(x, s)", "f32[n, 3, 4]"},
+    {"x: i8[n], s: i8[n]", "y: f32[] = BitShift(x, s) {direction = \"RIGHT\"}", "i8[n]"},
+    {"x: f32[n]", "y: f8e5m2[n] = Cast(x) {saturate = 0}", "f8e5m2[n]"},
+    {"x: f32[n], z: u8[2]", "y: u8[n] = CastLike(x, z)", "u8[n]"},
+    {"x: f32[n]", "y: u32[n] = BitCast(x)", "u32[n]"},
+    {"x: f32[n, 3]", "y: f32[], m: bool[] = Dropout(x, 0.5)", "f32[n, 3], bool[n, 3]"},
+    {"x: f32[n, 3], s: u64[2]", "y: f32[], m: bool[], t: u64[] = Dropout(x, 0.5, true, s)", "f32[n, 3], bool[n, 3], u64[2]"},
+    // reductions
+    {"x: f32[n, 3]", "y: f32[] = ReduceLogSumExp(x, [0])", "f32[1, 3]"},
+    {"x: f32[n, 3]", "y: f32[] = ArgMax(x) {axis = -1}", "i64[n, 1]"},
+    {"x: i32[n, 3]", "y: f32[] = ArgMin(x) {axis = 1, keepdims = 0, select_last_index = 1}", "i64[n]"},
+    {"x: f16[n, 3]", "y: f32[] = CumSum(x, 1) {exclusive = 1, reverse = 1}", "f16[n, 3]"},
+    {"x: f32[n, 3]", "y: f32[] = CumProd(x, -1)", "f32[n, 3]"},
+    // normalisations
+    {"x: f16[n, 3]", "y: f32[] = Softmax(x)", "f16[n, 3]"},
+    {"x: f32[n, 3]", "y: f32[] = LogSoftmax(x) {axis = 0}", "f32[n, 3]"},
+    {"x: f32[n, 3]", "y: f32[] = Hardmax(x)", "f32[n, 3]"},
+    {"x: f16[n, 3, 4], s: f16[4], c: f16[4]", "y: f32[], m: f32[], v: f32[] = LayerNormalization(x, s, c)",
+     "f16[n, 3, 4], f32[n, 3, 1], f32[n, 3, 1]"},
+    {"x: f32[n, 3, 4], s: f32[3, 4]", "y: f32[] = RMSNormalization(x, s) {axis = 1}", "f32[n, 3, 4]"},
+    {"x: f32[n, 4, 7], s: f32[4], c: f32[4]", "y: f32[] = GroupNormalization(x, s, c) {num_groups = 2}", "f32[n, 4, 7]"},
+    {"x: f32[n, 4, 7], s: f32[4], c: f32[4]", "y: f32[] = InstanceNormalization(x, s, c)", "f32[n, 4, 7]"},
+    {"x: f32[n, 4, 7], s: f32[4], c: f32[4]", "y: f32[] = BatchNormalization(x, s, c, s, c)", "f32[n, 4, 7]"},
+    {"x: f32[n, 4, 7], s: f32[4], c: f32[4]",
+     "y: f32[], m: f32[], v: f32[] = BatchNormalization(x, s, c, s, c) {training_mode = 1}", "f32[n, 4, 7], f32[4], f32[4]"},
+    {"x: f32[5, 5, 5, 5]", "y: f32[] = LRN(x) {size = 3}", "f32[5, 5, 5, 5]"},
+    {"x: f32[n, 3]", "y: f32[] = LpNormalization(x) {p = 1}", "f32[n, 3]"},
+    {"x: f32[3, 3, 3, 1]", "y: f32[] = MeanVarianceNormalization(x)", "f32[3, 3, 3, 1]"},
+    // products, convolutions, pools
+    {"a: i32[n, 8], c: i32[8, 4]", "y: f32[] = Gemm(a, c)", "i32[n, 4]"},
+    {"a: f64[5, n, 8], c: f64[8, 4]", "y: f32[] = MatMul(a, c)", "f64[5, n, 4]"},
+    {"a: u8[4, 3], c: i8[3, 2], z: u8[], v: i8[2]", "y: f32[] = MatMulInteger(a, c, z, v)", "i32[4, 2]"},
+    {"a: u8[2, 4], s: f32[], z: u8[], c: u8[4, 3]", "y: f32[] = QLinearMatMul(a, s, z, c, s, z, s, z)", "u8[2, 3]"},
+    {"x: f16[1, 4, 5, 5], w: f16[4, 2, 3, 3]", "y: f32[] = Conv(x, w) {group = 2, pads = [1, 1, 1, 1], strides = [2, 2]}",
+     "f16[1, 4, 3, 3]"},
+    {"x: u8[1, 1, 3, 3], w: u8[1, 1, 2, 2], z: u8[]", "y: f32[] = ConvInteger(x, w, z) {pads = [1, 1, 1, 1]}", "i32[1, 1, 4, 4]"},
+    {"x: u8[1, 1, 7, 7], s: f32[], z: u8[], w: u8[1, 1, 1, 1], t: f32[1], v: u8[1]",
+     "y: f32[] = QLinearConv(x, s, z, w, t, v, s, z)", "u8[1, 1, 7, 7]"},
+    {"x: f32[1, 1, 3, 3], w: f32[1, 2, 3, 3]", "y: f32[] = ConvTranspose(x, w)", "f32[1, 2, 5, 5]"},
+    {"x: f32[1, 1, 3, 3], w: f32[1, 2, 3, 3]", "y: f32[] = ConvTranspose(x, w) {auto_pad = \"SAME_UPPER\", strides = [2, 2]}",
+     "f32[1, 2, 6, 6]"},
+    {"x: f32[1, 1, 5, 5]", "y: f32[], i: i64[] = MaxPool(x) {kernel_shape = [5, 5], pads = [2, 2, 2, 2]}",
+     "f32[1, 1, 5, 5], i64[1, 1, 5, 5]"},
+    {"x: f16[1, 3, 28, 28]", "y: f32[] = AveragePool(x) {count_include_pad = 1, kernel_shape = [3, 3], pads = [2, 2, 2, 2]}",
+     "f16[1, 3, 30, 30]"},
+    {"x: f32[1, 3, 32]", "y: f32[] = LpPool(x) {kernel_shape = [2], p = 3}", "f32[1, 3, 31]"},
+    {"x: f32[1, 3, 5, 5]", "y: f32[] = GlobalMaxPool(x)", "f32[1, 3, 1, 1]"},
+    {"x: f32[1, 3, 5, 5]", "y: f32[] = GlobalAveragePool(x)", "f32[1, 3, 1, 1]"},
+    {"x: f32[1, 3, 5, 5]", "y: f32[] = GlobalLpPool(x)", "f32[1, 3, 1, 1]"},
+    // shapes
+    {"x: f32[2, 3, 4]", "y: f32[] = Reshape(x, [2, 0, 1, -1])", "f32[2, 3, 1, 4]"},
+    {"x: f32[2, 3, 4]", "y: f32[] = Flatten(x) {axis = 3}", "f32[24, 1]"},
+    {"x: f32[1, 3, 4, 5]", "y: f32[] = Squeeze(x, [0])", "f32[3, 4, 5]"},
+    {"x: f32[3, 4, 5]", "y: f32[] = Unsqueeze(x, [2, 4, 5])", "f32[3, 4, 1, 5, 1, 1]"},
+    {"x: f32[2, 3, n]", "y: f32[] = Transpose(x) {perm = [2, 0, 1]}", "f32[n, 2, 3]"},
+    {"x: f32[2, 3], z: f32[2, n], w: f32[2, 1]", "y: f32[] = Concat(x, z, w) {axis = -1}", "f32[2, n + 4]"},
+    {"x: f32[n, 6]", "y: f32[], z: f32[] = Split(x, [2, 4]) {axis = 1}", "f32[n, 2], f32[n, 4]"},
+    {"x: f32[20, 10, 5]", "y: f32[] = Slice(x, [20, 10, 4], [0, 0, 1], [0, 1, 2], [-1, -3, -2])", "f32[19, 3, 2]"},
+    {"x: f32[3, 1]", "y: f32[] = Expand(x, [3, 4])", "f32[3, 4]"},
+    {"x: f32[n, 3]", "y: f32[] = Tile(x, [2, 2])", "f32[n * 2, 6]"},
+    {"x: f32[3, 4]", "y: f32[] = Pad(x, [0, 2, 0, -1], 1.0)", "f32[3, 5]"},
+    {"x: f32[3, 4]", "y: f32[] = Pad(x, [1, 1], none, [1]) {mode = \"reflect\"}", "f32[3, 6]"},
+    {"x: f32[1, 8, 2, 3]", "y: f32[] = DepthToSpace(x) {blocksize = 2, mode = \"CRD\"}", "f32[1, 2, 4, 6]"},
+    {"x: f32[1, 2, 4, 6]", "y: f32[] = SpaceToDepth(x) {blocksize = 2}", "f32[1, 8, 2, 3]"},
+    {"x: f32[n, 4, 5]", "y: f32[] = Trilu(x, -1) {upper = 0}", "f32[n, 4, 5]"},
+    {"x: f32[n, 4, 5]", "y: f32[] = Shape(x) {end = -1}", "i64[2]"},
+    {"x: f32[n, 4, 5]", "y: f32[] = Size(x)", "i64[]"},
+    {"x: f32[n]", "y: i32[n, 2] = ConstantOfShape([n, 2]) {value = 7}", "i32[n, 2]"},
+    {"x: f32[3, 4]", "y: f64[3, 4] = EyeLike(x) {k = 1}", "f64[3, 4]"},
+    {"x: f32[n]", "y: i32[5] = Range(10, 0, -2)", "i32[5]"},
+    {"x: f32[n]", "y: f32[2] = Range(1.0, 5.0, 2.0)", "f32[2]"},
+    {"x: f32[n]", "y: i64[n] = Range(0, n, 1)", "i64[max(n, 0)]"},
+    // indices that are data
+    {"x: f32[5, 4, 3], i: i32[3]", "y: f32[] = Gather(x, i) {axis = 1}", "f32[5, 3, 3]"},
+    {"x: f32[3, 3], i: i64[2, 3]", "y: f32[] = GatherElements(x, i)", "f32[2, 3]"},
+    {"x: f32[2, 2], i: i64[2, 2]", "y: f32[] = GatherND(x, i)", "f32[2]"},
+    {"x: f32[1, 5], i: i64[1, 2], u: f32[1, 2]", "y: f32[] = ScatterElements(x, i, u) {axis = 1, reduction = \"max\"}", "f32[1, 5]"},
+    {"x: f32[4, 4], i: i64[2, 1], u: f32[2, 4]", "y: f32[] = ScatterND(x, i, u) {reduction = \"add\"}", "f32[4, 4]"},
+    {"i: i64[3], v: f32[2]", "y: f32[] = OneHot(i, 12, v)", "f32[3, 12]"},
+    {"x: f32[4, 4], l: i64[4]", "y: f32[] = ReverseSequence(x, l)", "f32[4, 4]"},
+    {"x: f32[3, 4]", "v: f32[], i: i64[] = TopK(x, [3]) {largest = 0}", "f32[3, 3], i64[3, 3]"},
+    {"x: f32[3, 4], u: f32[3, 1]", "y: f32[] = TensorScatter(x, u) {axis = 1, mode = \"circular\"}", "f32[3, 4]"},
+    // quantisation, losses
+    {"x: f32[n, 4], s: f32[4], z: i8[4]", "y: f32[] = QuantizeLinear(x, s, z)", "i8[n, 4]"},
+    {"x: u8[n, 4], s: f16[]", "y: f32[] = DequantizeLinear(x, s)", "f32[n, 4]"},
+    {"x: u4[6, 4], s: f32[3, 4]", "y: f32[] = DequantizeLinear(x, s) {axis = 0, block_size = 2}", "f32[6, 4]"},
+    {"x: f32[n]", "y: u8[], s: f32[], z: u8[] = DynamicQuantizeLinear(x)", "u8[n], f32[], u8[]"},
+    {"x: f32[3, 5, 2], t: i64[3, 2], w: f32[5]", "y: f32[] = NegativeLogLikelihoodLoss(x, t, w)", "f32[]"},
+    {"x: f32[3, 5], t: i32[3]",
+     "y: f32[], l: f32[] = SoftmaxCrossEntropyLoss(x, t) {ignore_index = 2, reduction = \"none\"}", "f32[3], f32[3, 5]"},
+    // interpolation
+    {"x: f32[1, 1, 2, 4]", "y: f32[] = Resize(x, none, [1.0, 1.0, 0.6, 0.6]) {mode = \"linear\"}", "f32[1, 1, 1, 2]"},
+    {"x: f32[1, 1, 4, 4]", "y: f32[] = Resize(x, none, none, [9, 10]) {axes = [2, 3], mode = \"cubic\"}", "f32[1, 1, 9, 10]"},
+    {"x: f32[1, 1, 2, 2]", "y: f32[] = Resize(x, none, none, [1, 1, 7, 8])", "f32[1, 1, 7, 8]"},
+    {"x: f32[1, 1, 4, 4], g: f32[1, 6, 6, 2]", "y: f32[] = GridSample(x, g) {padding_mode = \"reflection\"}", "f32[1, 1, 6, 6]"},
+    {"x: f32[3, 4]", "y: f32[] = Einsum(x) {equation = \"ij->i\"}", "f32[3]"},
+    {"x: f32[3, 5, 5]", "y: f32[] = Einsum(x) {equation = \"...ii ->...i\"}", "f32[3, 5]"},
+    // attention
+    {"q: f32[2, 4, 24], k: f32[2, 6, 24], v: f32[2, 6, 30], m: bool[4, 6]",
+     "y: f32[] = Attention(q, k, v, m) {is_causal = 1, kv_num_heads = 3, q_num_heads = 3}",
+     "f32[2, 4, 30], f32[2, 3, 6, 8], f32[2, 3, 6, 10], f32[2, 3, 4, 6]"},
+    {"x: f32[2, 4, 3, 8], c: f32[50, 4], s: f32[50, 4], p: i64[2, 3]", "y: f32[] = RotaryEmbedding(x, c, s, p)", "f32[2, 4, 3, 8]"},
+    {"x: f32[2, 3, 8], w: f32[3, 1, 4]", "y: f32[], s: f32[] = CausalConvWithState(x, w)", "f32[2, 3, 8], f32[2, 3, 3]"},
+    {"q: f32[1, 5, 8], k: f32[1, 5, 8], v: f32[1, 5, 12]",
+     "y: f32[], s: f32[] = LinearAttention(q, k, v) {kv_num_heads = 2, q_num_heads = 2, update_rule = \"linear\"}",
+     "f32[1, 5, 12], f32[1, 2, 4, 6]"},
+    // recurrent
+    {"x: f32[1, 3, 2], w: f32[1, 4, 2], r: f32[1, 4, 4]", "y: f32[], h: f32[] = RNN(x, w, r)", "f32[1, 1, 3, 4], f32[1, 3, 4]"},
+    {"x: f32[3, 1, 2], w: f32[1, 18, 2], r: f32[1, 18, 6], l: i32[3]",
+     "y: f32[], h: f32[] = GRU(x, w, r, none, l) {layout = 1}", "f32[3, 1, 1, 6], f32[3, 1, 6]"},
+    {"x: f32[1, 3, 2], w: f32[2, 20, 2], r: f32[2, 20, 5]",
+     "y: f32[], h: f32[], c: f32[] = LSTM(x, w, r) {direction = \"bidirectional\"}", "f32[1, 2, 3, 5], f32[2, 3, 5], f32[2, 3, 5]"},
+    // signals
+    {"x: f32[1, 10, 10, 2]", "y: f32[] = DFT(x, 8, 1) {inverse = 1}", "f32[1, 8, 10, 2]"},
+    {"x: f32[1, 128, 1], w: f32[16]", "y: f32[] = STFT(x, 8, w)", "f32[1, 15, 9, 2]"},
+    {"x: f32[n]", "y: f32[10] = HannWindow(10)", "f32[10]"},
+    {"x: f32[n]", "y: f32[10] = HammingWindow(10) {periodic = 0}", "f32[10]"},
+    {"x: f32[n]", "y: f64[10] = BlackmanWindow(10)", "f64[10]"},
+    {"x: f32[n]", "y: f32[9, 8] = MelWeightMatrix(8, 16, 8192, 0.0, 4096.0)", "f32[9, 8]"},
+    // images
+    {"x: f32[20, 10, 3]", "y: f32[] = CenterCropPad(x, [10, 11, 3])", "f32[10, 11, 3]"},
+    {"t: f32[2, 2, 3]", "y: f32[] = AffineGrid(t, [2, 3, 5, 6])", "f32[2, 5, 6, 2]"},
+    {"x: f32[1, 5, 5]", "y: f32[] = Col2Im(x, [5, 5], [1, 5])", "f32[1, 1, 5, 5]"},
+    {"x: f32[1, 1, 2, 2], i: i64[1, 1, 2, 2]", "y: f32[] = MaxUnpool(x, i) {kernel_shape = [2, 2], strides = [2, 2]}", "f32[1, 1, 4, 4]"},
+    {"x: f32[1, 1, 3, 3], w: f32[1, 1, 2, 2], o: f32[1, 8, 4, 4]", "y: f32[] = DeformConv(x, w, o) {pads = [1, 1, 1, 1]}",
+     "f32[1, 1, 4, 4]"},
+    {"x: f32[1, 1, 10, 10], r: f32[3, 4], i: i64[3]", "y: f32[] = RoiAlign(x, r, i) {output_height = 5, output_width = 5}",
+     "f32[3, 1, 5, 5]"},
+    {"x: f32[2, 3, 3]", "y: f32[] = Det(x)", "f32[2]"},
+    // sizes that are data
+    {"x: f32[n, 3]", "k: index, y: i64[] = NonZero(x)", "index, i64[2, k]"},
+    {"x: f32[3, 2], c: bool[3]", "k: index, y: f32[] = Compress(x, c) {axis = 0}", "index, f32[k, 2]"},
+    {"c: f32[1, 6, 4], s: f32[1, 1, 6]", "k: index, y: i64[] = NonMaxSuppression(c, s, 3, 0.5, 0.0)", "index, i64[k, 3]"},
+    {"x: f32[6]", "k: index, y: f32[], i: i64[], v: i64[], c: i64[] = Unique(x)", "index, f32[k], i64[k], i64[6], i64[k]"},
+    // our own
+    {"x: f32[n]", "y: f32[] = Copy(x)", "f32[n]"},
+    {"x: f32[n]", "y: bool[n, 2] = Fill(true)", "bool[n, 2]"},
+    {"x: f32[2, 3]", "y: f32[] = LayoutTransform(x) {map = [i, j] -> [j // 2, i, j % 2]}", "f32[2, 2, 2]"},
+    {"x: f32[n]", "s: u64[2] = RngSeed() {seed = 42.0}", "u64[2]"},
+    {"s: u64[2]", "y: f32[4, 3], t: u64[2] = RandomUniform(s)", "f32[4, 3], u64[2]"},
+    {"s: u64[2]", "y: f16[5], t: u64[2] = RandomNormal(s) {scale = 2.0}", "f16[5], u64[2]"},
+    {"p: f32[n], s: u64[2]", "y: bool[n], t: u64[2] = Bernoulli(p, s)", "bool[n], u64[2]"},
+};
+
+TEST_F(Ops, EveryOperator) {
+  std::set<std::string> tried = {"Item", "Match"};  // those have no kernel
+  for (const Row &row : kRows) {
+    SCOPED_TRACE(row.line);
+    dims_ = "n";
+    EXPECT_EQ(shape(row.params, row.line), row.shape);
+    try {
+      OpUse u = use(row.params, row.line);
+      tried.insert(u.op.name);
+      auto types = infer(u);
+      types.resize(u.results.size());
+      std::vector<OpKernel> kernels{op_kernel(u, types, b.sym("k"), {})};
+      if (u.op.count) kernels.push_back(count_kernel(u, b.sym("k"), {}));
+      for (const OpKernel &k : kernels) {
+        std::string text = "mlc 1\n\n" + print(b, k.kernel) + "\n";
+        Source source = Source::from_string("kernel", text);
+        Diag diag("test", &source);
+        Module written;
+        EXPECT_TRUE(read(b, source, written, diag) && check(b, written, diag)) << diag.messages()[0] << "\n" << text;
+        EXPECT_EQ(print(b, written), text);
+      }
+    } catch (const OpError &e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+  for (const OpInfo &op : all_ops()) {
+    if (op.expression.empty()) {
+      EXPECT_TRUE(tried.count(op.name)) << op.name;
+    }
+  }
+}
+
+// Rules meet sizes and attributes of any value.
+TEST_F(Ops, OutOfRange) {
+  EXPECT_EQ(shape("x: f32[9223372036854775807, 2]", "y: f32[] = Flatten(x) {axis = 0}"), "error: a dimension of the result overflows");
+  EXPECT_EQ(shape("x: f32[1, 1, 4]", "y: f32[] = MaxPool(x) {kernel_shape = [9223372036854775807]}"),
+            "error: attribute 'kernel_shape': 9223372036854775807 is out of range");
+  EXPECT_EQ(shape("x: f32[4]", "y: f32[] = Split(x) {num_outputs = 9223372036854775807}"), "error: 9223372036854775807 outputs");
+  EXPECT_EQ(shape("x: f32[4]", "y: f32[] = Slice(x, [0], [4], [0], [-9223372036854775808])"), "f32[0]");
+  EXPECT_EQ(shape("x: f32[4]", "y: f32[] = Resize(x, none, [1e+30])"), "error: 4.000000060189865e+30 is out of range");
+  EXPECT_EQ(shape("x: f32[4]", "y: f32[] = Pad(x, [-9, 0])"), "error: a dimension of the result would be -5");
+  EXPECT_EQ(shape("x: f32[n, 8]", "y: f32[] = DFT(x, none, [])"), "error: input 2 (axis): expected one integer, found 0");
 }
 
 }  // namespace
