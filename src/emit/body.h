@@ -52,7 +52,7 @@ class BodyPrinter {
   Stmts renamed(Sym name, Stmts rest);
   std::string argument(const Expr *e, const Def &param, bool written, uint32_t at);
   std::string buffer_argument(Entity e, Exprs index, const Def &param, bool written, uint32_t at);
-  Argument argument_type(const Expr *e);
+  Argument argument_type(const Expr *e, DType want);
   Entity define_local(const Def &d, Entity e);
   void tame(const Expr *cond);
   bool wild(const Expr *e);

@@ -12,7 +12,7 @@ const Expr *lower_end(Build &b, const Expr *i) {
 
 }  // namespace
 
-Argument BodyPrinter::argument_type(const Expr *e) {
+Argument BodyPrinter::argument_type(const Expr *e, DType want) {
   auto of = [&](const Type *t, Exprs strides) { return Argument{t, nullptr, strides}; };
   if (auto *n = as<Name>(e)) {
     if (Entity *x = scope.find(n->name); x && x->type->tensor) return of(x->type, b_.list(x->strides));
@@ -25,7 +25,7 @@ Argument BodyPrinter::argument_type(const Expr *e) {
     Exprs strides;
     if (t) return of(region_type(b_, t, l->index, &strides), strides);
   }
-  DType t = exprs.type(e, DType::Index);
+  DType t = exprs.type(e, want);
   return {b_.scalar(t), t == DType::Index ? e : nullptr, {}};
 }
 
@@ -104,7 +104,7 @@ void BodyPrinter::call(const CallStmt &c) {
     return fail(c.at, fmt::format("@{} has {} parameters and {} results, found {} and {}", name, callee->params.size(),
                                   callee->results.size(), args.size(), c.dests.size()));
   std::vector<Argument> types;
-  for (const Expr *a : args) types.push_back(argument_type(a));
+  for (size_t i = 0; i < args.size(); i++) types.push_back(argument_type(args[i], callee->params[i].def.type->elem));
   Solution dims = solve_dims(b_, *callee, types);
   if (!dims) return fail(c.at, fmt::format("the dimensions of @{} do not follow from its arguments", name));
 
@@ -153,7 +153,7 @@ void BodyPrinter::call(const CallStmt &c) {
 
 // call Copy(x) -> y: the same element type, element by element.
 void BodyPrinter::copy(const CallStmt &c) {
-  Argument from = argument_type(c.call->args[0]), to = argument_type(c.dests[0]);
+  Argument from = argument_type(c.call->args[0], DType::Index), to = argument_type(c.dests[0], DType::Index);
   bool alike = from.type->tensor && to.type->tensor && from.type->elem == to.type->elem;
   if (!alike || from.type->rank() != to.type->rank())
     return fail(c.at, fmt::format("`{}` cannot be emitted: source and destination differ in type", print(b_, c.call)));

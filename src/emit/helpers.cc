@@ -127,7 +127,7 @@ constexpr Family kFamilies[] = {
   const uint32_t sign = b >> 16 & 0x8000;
   b &= 0x7fffffff;
   if (b >= 0x47800000) {
-    b = b > 0x7f800000 ? 0x7e00 : 0x7c00;
+    b = b <= 0x7f800000 ? 0x7c00 : 0x7c00 | ((b >> 13 & 0x3ff) != 0 ? b >> 13 & 0x3ff : 0x200);
   } else if (b < 0x38800000) {  // in units of 2^-24, those of the last place of 0.5
     x = __builtin_fabsf(x) + 0.5f;
     __builtin_memcpy(&b, &x, 4);
@@ -146,7 +146,8 @@ constexpr Family kFamilies[] = {
     {"encode", 't', R"(uint16_t $N(float x) {
   uint32_t b;
   __builtin_memcpy(&b, &x, 4);
-  return (uint16_t)(x != x ? 0x7fc0 : (b + 0x7fff + (b >> 16 & 1)) >> 16);
+  if (x != x) return (uint16_t)((b >> 16) | ((b >> 16 & 0x7f) != 0 ? 0 : 0x40));
+  return (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
 })"},
     {"decode", 's', "float $N(uint8_t code) { return $(small_decode:)(code, $FORMAT, $LAST, $INF); }"},
     {"encode", 's', "$S $N(float x) { return ($S)$(small_encode:)(x, $FORMAT, $LAST, $OVER, $NAN); }"},

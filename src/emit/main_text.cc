@@ -45,7 +45,7 @@ struct Array {
   Buffer buffer;
 };
 
-std::string text(const std::vector<int64_t> &dims) {
+[[maybe_unused]] std::string text(const std::vector<int64_t> &dims) {
   std::string s = "[";
   for (size_t i = 0; i < dims.size(); i++) s += (i ? ", " : "") + std::to_string(dims[i]);
   return s + "]";
@@ -73,7 +73,7 @@ std::string field(const std::string &path, const std::string &header, const std:
 }
 
 // Row-major elements of type `descr` (numpy's name), `size` bytes each, of `rank` dimensions.
-Array read_npy(const std::string &path, const std::string &descr, size_t size, size_t rank) {
+[[maybe_unused]] Array read_npy(const std::string &path, const std::string &descr, size_t size, size_t rank) {
   std::string s = read_file(path);
   if (s.size() < 10 || s.compare(0, 6, "\x93NUMPY") != 0) die(path + ": no .npy file");
   auto byte = [&](size_t i) { return size_t(static_cast<unsigned char>(s[i])); };
@@ -106,8 +106,8 @@ Array read_npy(const std::string &path, const std::string &descr, size_t size, s
   return a;
 }
 
-void write_npy(const std::string &path, const std::string &descr, const std::vector<int64_t> &dims, const void *data,
-               size_t bytes) {
+[[maybe_unused]] void write_npy(const std::string &path, const std::string &descr, const std::vector<int64_t> &dims,
+                                const void *data, size_t bytes) {
   std::string shape;
   for (int64_t d : dims) shape += std::to_string(d) + ",";
   std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
@@ -154,7 +154,7 @@ int64_t floor_mod(int64_t a, int64_t b) { return b ? a - b * floor_div(a, b) : 0
 )";
 
 constexpr std::string_view kLast = R"(
-std::string out_path(const std::string &pattern, size_t i, size_t count) {
+[[maybe_unused]] std::string out_path(const std::string &pattern, size_t i, size_t count) {
   size_t at = pattern.find("%d");
   if (at != pattern.npos) return pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
   if (count > 1) die("-o " + pattern + ": expected a %d in the name for " + std::to_string(count) + " outputs");

@@ -126,7 +126,7 @@ class ModelPrinter {
     std::string head = filled("int $P_run($P_context *context, const $P_in *in, $P_out *out, void *memory) {\n");
     head += fmt::format("  if (!context || !in || !out{}) return {};\n", weights, context);
     if (!out_.dims.empty())
-      head += filled(fmt::format("  if ($P_arena_bytes(&in->dims, context->options.threads) == 0) return {};\n", sizes));
+      head += fmt::format("  if ({}_arena_bytes(&in->dims, context->options.threads) == 0) return {};\n", p_, sizes);
     if (scratch_) head += fmt::format("  if (!memory || (uintptr_t)memory % {} != 0) return {};\n", kAlign, arena);
     else head += "  (void)memory;\n";
     if (out_.inputs.empty() && out_.dims.empty()) head += "  (void)in;\n";

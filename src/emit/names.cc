@@ -92,7 +92,6 @@ std::string comment_text(std::string_view s) {
     out.append(s.substr(i, n));
     i += n;
   }
-  if (!out.empty() && out.back() == '\\') out += ' ';
   if (size_t end = out.find_last_not_of(' '); end != out.npos && out[end] == '\\') out += " .";
   return out;
 }

@@ -37,7 +37,7 @@ std::string_view Compiler::origin() const {
 
 LoopInfo *Compiler::open_loop(Sym name, const Expr *extent, bool free_order) {
   auto l = std::make_shared<LoopInfo>();
-  kept_->push_back(l);
+  kept_.push_back(l);
   const Node *start = known(extent);
   l->known = start;
   l->count = start ? start : index(extent);
@@ -347,7 +347,7 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
 
 const Unit *Compiler::kernel(const Func &f, Stmts stmts, const Notes &notes) {
   auto unit = std::make_shared<Unit>();
-  kept_->push_back(unit);
+  kept_.push_back(unit);
   unit_ = unit.get();
   unit_->func = &f, unit_->name = f.name;
   from_ = notes.from.empty() ? f.notes.from : notes.from;
@@ -391,7 +391,7 @@ std::pair<const Unit *, const Node *> Compiler::scalar(const Func &f, const Expr
 
 const Lambda *Compiler::lambda(const Func &f) {
   auto l = std::make_shared<Lambda>();
-  kept_->push_back(l);
+  kept_.push_back(l);
   Unit none;  // no buffers, no loops
   unit_ = &none;
   l->name = f.name;

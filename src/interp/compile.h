@@ -29,9 +29,19 @@ struct CallAct {
 
 class Compiler {
  public:
-  Compiler(Build &b, const Module &m, Nodes &nodes, std::function<const Lambda *(const Func *)> lambda,
-           std::function<const Func *(std::string_view, DType)> library)
-      : b_(b), m_(m), nodes_(nodes), lambda_of_(std::move(lambda)), library_(std::move(library)) {}
+  // What compiling needs of the machine.
+  struct Context {
+    Build &b;
+    const Module &m;  // where @names are looked up
+    Nodes &nodes;
+    std::vector<std::shared_ptr<void>> &kept;                              // what nodes and acts point to
+    SumMeasure *measure;                                                   // null: sums are not measured
+    std::function<const Lambda *(const Func *)> lambda;                    // compiles a scalar function or reducer
+    std::function<const Func *(std::string_view builtin, DType)> library;  // the text of exp .. (math/math.h)
+  };
+  explicit Compiler(Context c)
+      : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), measure_(c.measure), lambda_of_(std::move(c.lambda)),
+        library_(std::move(c.library)) {}
 
   const Unit *kernel(const Func &f, Stmts body, const Notes &notes);
   const Lambda *lambda(const Func &f);
@@ -57,7 +67,7 @@ class Compiler {
   void define_buffer(Sym name, int buffer, uint32_t at);
 
   // Expressions.
-  bool open(const Expr *e);   // made of literals alone: its type comes from the place
+  bool open(const Expr *e);  // made of literals alone: its type comes from the place
   Node *expr(const Expr *e, DType want);
   Node *index(const Expr *e) { return expr(e, DType::Index); }
   Node *literal(const Expr *e, DType want);
@@ -92,17 +102,18 @@ class Compiler {
   std::string_view origin() const;  // `from "/a", "/b"`, for messages
   template <class T> const T *keep(T v) {
     auto p = std::make_shared<T>(std::move(v));
-    kept_->push_back(p);
+    kept_.push_back(p);
     return p.get();
   }
 
   Build &b_;
   const Module &m_;
   Nodes &nodes_;
+  std::vector<std::shared_ptr<void>> &kept_;
+  SumMeasure *measure_;
   std::function<const Lambda *(const Func *)> lambda_of_;
   std::function<const Func *(std::string_view, DType)> library_;
 
-  const Func *func_ = nullptr;
   Unit *unit_ = nullptr;
   int slots_ = 0;
   std::unordered_map<Sym, What> names_;
@@ -112,10 +123,6 @@ class Compiler {
   std::unordered_map<const Expr *, bool> open_;
   Syms from_;
   bool shared_ = false;  // the kernel has buffers in `shared`
-
- public:
-  std::vector<std::shared_ptr<void>> *kept_ = nullptr;  // what acts and nodes point to
-  SumMeasure *measure_ = nullptr;                       // where sums are measured
 };
 
 }  // namespace mlc::interp

@@ -154,7 +154,7 @@ Node *Compiler::apply(const Func *f, Exprs args) {
   for (size_t i = 0; i < args.size(); i++) a->args.push_back(expr(args[i], f->params[i].def.type->elem));
   Node *n = nodes_.make(f->results[0].type->elem);
   n->more = a.get();
-  kept_->push_back(a);
+  kept_.push_back(a);
   set_apply(n);
   return n;
 }

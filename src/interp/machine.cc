@@ -16,10 +16,8 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o)
 // ---- compiled functions
 
 Compiler Machine::compiler(const Module &home) {
-  Compiler c(b, home, nodes_, [this](const Func *f) { return lambda(f); },
-             [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); });
-  c.kept_ = &kept_, c.measure_ = options.measure;
-  return c;
+  return Compiler({b, home, nodes_, kept_, options.measure, [this](const Func *f) { return lambda(f); },
+                   [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); }});
 }
 
 const Unit *Machine::unit(const Func &f, Stmts body, const Notes &notes) {

@@ -150,6 +150,9 @@ class Importer {
   // write.cc
   std::vector<Value *> write(Use &use, const std::vector<Sym> &names);
   std::vector<Attr> attributes(const Use &use, const OpInfo &op);
+  std::vector<Sym> result_names(const Use &use, const OpInfo &op, const std::vector<Sym> &names,
+                                std::vector<size_t> &outputs);
+  void check_sizes(const IrType *type, std::vector<const Expr *> &facts);
   bool itemize(Value *v);
   bool is_input(const Value *v) const;
   void add(const Stmt *s, std::vector<const Expr *> assumptions = {});

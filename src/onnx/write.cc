@@ -128,123 +128,162 @@ bool Importer::is_input(const Value *v) const {
   return n && std::any_of(params_.begin(), params_.end(), [&](const Param &p) { return p.def.name == n->name; });
 }
 
-std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
-  const OpInfo *op = find_op(use.op);
-  if (!op) unsupported("no such operator");
-  if (use.attribute("") != nullptr) invalid("an attribute without a name");
-  std::vector<Attr> attrs = attributes(use, *op);
-  while (!use.inputs.empty() && !use.inputs.back()) use.inputs.pop_back();
-  std::vector<Value *> &inputs = use.inputs;
+namespace {
 
-  // Results in the operator's order: sizes come before what has them.
-  std::vector<Sym> results;
-  std::vector<size_t> outputs;  // which of them are outputs of the model's node
-  while (outputs.size() < use.outputs) {
-    const Operand *o = op->output(results.size());
-    if (!o) invalid("expected at most {} outputs, found {}", outputs.size(), use.outputs);
-    if (o->type == "size") {
-      results.push_back(fresh_.make(use.base.empty() ? o->name : fmt::format("{}_{}", use.base, o->name)));
-      continue;
-    }
-    Sym name = outputs.size() < names.size() ? names[outputs.size()] : Sym{};
-    outputs.push_back(results.size());
-    results.push_back(name ? name : fresh_.make(use.base.empty() ? o->name : std::string(use.base)));
+// One use while its types are found. Each input that is no literal is called #0, #1 ..: what the operator asks of it is
+// then seen.
+class Inference {
+ public:
+  Inference(Importer &im, const Use &use, const OpInfo &op, const std::vector<Attr> &attrs, std::vector<Sym> results)
+      : asked(use.inputs.size()), im_(im), use_(use), op_(op), attrs_(attrs), results_(std::move(results)) {
+    for (size_t i = 0; i < use.inputs.size(); ++i) names_.push_back(im.b.sym(fmt::format("#{}", i)));
+    std::vector<const Expr *> dims;
+    for (X d : use.wanted_dims) dims.push_back(d.e);
+    if (use.wanted != DType::Invalid) wanted_ = im.b.tensor(use.wanted, im.b.list(dims));
   }
 
-  // While types are inferred each input that is no literal is called #0, #1 ..: what is asked of it is then seen.
-  std::vector<Sym> stand_ins;
-  for (size_t i = 0; i < inputs.size(); ++i) stand_ins.push_back(b.sym(fmt::format("#{}", i)));
-  std::vector<bool> asked(inputs.size());
-  auto known_of = [&](Sym s) -> std::optional<std::vector<const Expr *>> {
-    size_t i = size_t(std::find(stand_ins.begin(), stand_ins.end(), s) - stand_ins.begin());
-    if (i == inputs.size()) return std::nullopt;
+  // With the known elements of the inputs in `folded` written as numbers and lists. Throws OpError.
+  void run(const std::vector<bool> &folded) {
+    std::vector<const IrType *> given;
+    args.clear();
+    for (size_t i = 0; i < use_.inputs.size(); ++i) {
+      Value *v = use_.inputs[i];
+      bool plain = v && !v->literal && !folded[i];
+      args.push_back(!v ? im_.b.none() : plain ? im_.b.name(names_[i]) : folded[i] ? written(v) : v->expr);
+      given.push_back(plain ? v->type : nullptr);
+    }
+    OpUse &u = last_.emplace(im_.b, op_, given, im_.b.list(args), im_.b.list(attrs_));
+    u.results = results_;
+    u.wanted = wanted_;
+    u.known = [this](Sym s) { return known(s); };
+    types = infer(u);
+    types.resize(results_.size());
+    for (const IrType *&t : types) t = t ? t : wanted_;
+    facts = u.assumptions;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (given[i]) args[i] = use_.inputs[i]->expr;
+  }
+
+  // That the operator's definition accepts the use too: modes and the like. Throws OpError.
+  void define() {
+    if (types.empty() || !types[0]) return;
+    if (!types[0]->tensor) count_kernel(*last_, last_->b.sym(use_.op), {});
+    op_kernel(*last_, types, last_->b.sym(use_.op), {});
+  }
+
+  std::vector<bool> asked;              // inputs whose elements the operator asked for
+  std::vector<const IrType *> types;    // of the results
+  std::vector<const Expr *> args, facts;
+
+ private:
+  const Expr *written(Value *v) const {
+    std::vector<const Expr *> items;
+    for (X x : *im_.known(v)) items.push_back(x.e);
+    return v->type->rank() ? im_.b.make_list(im_.b.list(items)) : items[0];
+  }
+  std::optional<std::vector<const Expr *>> known(Sym s) {
+    size_t i = size_t(std::find(names_.begin(), names_.end(), s) - names_.begin());
+    if (i == names_.size()) return std::nullopt;
     asked[i] = true;
-    const Elements &e = known(inputs[i]);
+    const Elements &e = im_.known(use_.inputs[i]);
     if (!e) return std::nullopt;
     std::vector<const Expr *> list;
     for (X x : *e) list.push_back(x.e);
     return list;
-  };
-  std::vector<const Expr *> wanted_dims;
-  for (X d : use.wanted_dims) wanted_dims.push_back(d.e);
-  const IrType *wanted = use.wanted == DType::Invalid ? nullptr : b.tensor(use.wanted, b.list(wanted_dims));
-  auto types_with = [&](const std::vector<bool> &folded, std::vector<const Expr *> &args,
-                        std::vector<const Expr *> &facts) {
-    std::vector<const IrType *> types;
-    args.clear();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      Value *v = inputs[i];
-      if (v && folded[i]) {
-        std::vector<const Expr *> items;
-        for (X x : *known(v)) items.push_back(x.e);
-        args.push_back(v->type->rank() ? b.make_list(b.list(items)) : items[0]);
-      } else {
-        args.push_back(!v ? b.none() : v->literal ? v->expr : b.name(stand_ins[i]));
-      }
-      types.push_back(v && !folded[i] && !v->literal ? v->type : nullptr);
-    }
-    OpUse u(b, *op, types, b.list(args), attrs);
-    u.results = results;
-    u.wanted = wanted;
-    u.known = known_of;
-    std::vector<const IrType *> found = infer(u);
-    facts = u.assumptions;
-    return found;
-  };
+  }
 
+  Importer &im_;
+  const Use &use_;
+  const OpInfo &op_;
+  const std::vector<Attr> &attrs_;
+  std::vector<Sym> results_, names_;
+  const IrType *wanted_ = nullptr;
+  std::optional<OpUse> last_;
+};
+
+}  // namespace
+
+// Names of all results in the operator's order: sizes come before what has them. `outputs`: which are the node's outputs.
+std::vector<Sym> Importer::result_names(const Use &use, const OpInfo &op, const std::vector<Sym> &names,
+                                        std::vector<size_t> &outputs) {
+  std::vector<Sym> results;
+  std::string base(use.base);
+  while (outputs.size() < use.outputs) {
+    const Operand *o = op.output(results.size());
+    if (!o) invalid("expected at most {} outputs, found {}", outputs.size(), use.outputs);
+    if (o->type == "size") {
+      results.push_back(fresh_.make(base.empty() ? o->name : base + "_" + o->name));
+      continue;
+    }
+    Sym name = outputs.size() < names.size() ? names[outputs.size()] : Sym{};
+    outputs.push_back(results.size());
+    results.push_back(name ? name : fresh_.make(base.empty() ? o->name : base));
+  }
+  return results;
+}
+
+// Sizes must be writable, and those read from data at run time not negative.
+void Importer::check_sizes(const IrType *type, std::vector<const Expr *> &facts) {
+  for (const Expr *d : type->dims) {
+    if (too_large(d)) unsupported("a dimension whose expression has more than {} parts", kMostNodes);
+    if (mentions_any(d, items_) && interval(d, bounds_).lo < 0) facts.push_back((X(b, d) >= 0).e);
+  }
+}
+
+std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
+  const OpInfo *op = find_op(use.op);
+  if (!op) unsupported("no such operator");
+  std::vector<Attr> attrs = attributes(use, *op);
+  std::vector<Value *> &inputs = use.inputs;
+  while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+  std::vector<size_t> outputs;
+  std::vector<Sym> results = result_names(use, *op, names, outputs);
+
+  Inference inference(*this, use, *op, attrs, results);
   std::vector<bool> none(inputs.size()), folded = none;
-  std::vector<const Expr *> args, facts;
-  std::vector<const IrType *> types;
   std::string hint;
-  while (types.empty()) try {
-      types = types_with(none, args, facts);
+  for (bool again = true; again;) try {
+      inference.run(none);
+      again = false;
     } catch (const OpUnsupported &e) {  // once more, with the elements that it asked for read when the program runs
-      bool more = false;
+      again = false;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!asked[i] || known(inputs[i])) continue;
-        more |= itemize(inputs[i]);
+        if (!inference.asked[i] || known(inputs[i])) continue;
+        again |= itemize(inputs[i]);
         if (is_input(inputs[i])) hint = fmt::format("; --bind {}=VALUE fixes it", inputs[i]->name);
       }
-      if (!more) unsupported("{}{}", e.what(), hint);
+      if (!again) unsupported("{}{}", e.what(), hint);
     }
 
-  // What it asked for and got stands in the text as a number or a list: the text must give the same types.
-  bool any = false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    folded[i] = asked[i] && !inputs[i]->literal && known(inputs[i]) && inputs[i]->type->rank() <= 1;
-    any |= folded[i];
-  }
-  if (any) {
-    std::vector<const Expr *> more;
+  // What it asked for and got stands in the text as a number or a list, if that gives the same types.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    folded[i] = inference.asked[i] && !inputs[i]->literal && known(inputs[i]) && inputs[i]->type->rank() <= 1;
+  if (folded != none) {
+    std::vector<const IrType *> types = inference.types;
     bool same = false;
     try {
-      same = types_with(folded, args, more) == types;
+      inference.run(folded);
+      same = inference.types == types;
     } catch (const OpError &) {
     }
-    if (same) facts = more;
-    else folded = none, types = types_with(none, args, facts);
+    if (!same) inference.run(none);
   }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i] && !folded[i]) args[i] = inputs[i]->expr;
+  inference.define();
 
   std::vector<Def> defs;
+  std::vector<const Expr *> facts = inference.facts;
   facts.insert(facts.end(), use.facts.begin(), use.facts.end());
   for (size_t i = 0; i < results.size(); ++i) {
-    defs.push_back({results[i], kNowhere, types.at(i)});
-    if (!types[i]->tensor) bounds_.dim(results[i]);
-    for (const Expr *d : types[i]->dims) {
-      if (too_large(d)) unsupported("a dimension whose expression has more than {} parts", kMostNodes);
-      std::unordered_set<Sym> mentioned;
-      collect_names(d, mentioned);
-      bool item = std::any_of(mentioned.begin(), mentioned.end(), [&](Sym s) { return items_.count(s); });
-      if (item && interval(d, bounds_).lo < 0) facts.push_back((X(b, d) >= 0).e);
-    }
+    const IrType *type = inference.types[i];
+    if (!type) invalid("expected at most {} outputs, found {}", i, use.outputs);
+    if (!type->tensor) bounds_.dim(results[i]);
+    check_sizes(type, facts);
+    defs.push_back({results[i], kNowhere, type});
   }
-  add(let(std::move(defs), b.call(b.sym(use.op), b.list(args)), std::move(attrs), use.from), std::move(facts));
-
   std::vector<Value *> values;
-  for (size_t i : outputs) values.push_back(keep({use.base, b.name(results[i]), types[i]}));
-  if (results.size() == 1) values[0]->known = fold_elements(*this, use, types[0]);
+  for (size_t i : outputs) values.push_back(keep({use.base, b.name(results[i]), defs[i].type}));
+  if (results.size() == 1) values[0]->known = fold_elements(*this, use, defs[0].type);
+  add(let(std::move(defs), b.call(b.sym(use.op), b.list(inference.args)), std::move(attrs), use.from), std::move(facts));
   return values;
 }
 
