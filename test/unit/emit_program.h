@@ -19,8 +19,8 @@
 
 namespace mlc {
 
-struct Program {
-  explicit Program(const std::string &text)
+struct EmitProgram {
+  explicit EmitProgram(const std::string &text)
       : source(std::make_unique<Source>(Source::from_string("test.mlc", text))), diag("test", source.get()) {
     ok = read(b, *source, m, diag) && check(b, m, diag);
     EXPECT_TRUE(ok) << (diag.messages().empty() ? "" : diag.messages()[0]);
@@ -32,7 +32,7 @@ struct Program {
   bool ok;
 };
 
-inline std::string slurp(const std::filesystem::path &path) {
+inline std::string emit_slurp(const std::filesystem::path &path) {
   std::ifstream f(path);
   std::stringstream s;
   s << f.rdbuf();
@@ -40,28 +40,28 @@ inline std::string slurp(const std::filesystem::path &path) {
 }
 
 // A folder that is gone at the end.
-struct Scratch {
+struct EmitScratch {
   std::filesystem::path path;
-  Scratch() {
+  EmitScratch() {
     std::string t = (std::filesystem::temp_directory_path() / "mlc-emit-XXXXXX").string();
     path = mkdtemp(t.data());
   }
-  ~Scratch() { std::filesystem::remove_all(path); }
+  ~EmitScratch() { std::filesystem::remove_all(path); }
   void put(const std::string &name, const std::string &text) const { std::ofstream(path / name) << text; }
   // The command's standard output and error.
   std::string sh(const std::string &command, int *code = nullptr) const {
     std::string log = (path / "log").string();
     int rc = system(fmt::format("cd {} && ({}) >{} 2>&1", path.string(), command, log).c_str());
     if (code) *code = WEXITSTATUS(rc);
-    else EXPECT_EQ(rc, 0) << command << "\n" << slurp(log);
-    return slurp(log);
+    else EXPECT_EQ(rc, 0) << command << "\n" << emit_slurp(log);
+    return emit_slurp(log);
   }
 };
 
 constexpr const char *kFlags = "-std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror";
 
 // Emits @main of a planned program as `p`, with weights as text, and its main program.
-inline CppModel emit(Program &p, const Scratch &dir, const std::string &name = "p") {
+inline CppModel emit(EmitProgram &p, const EmitScratch &dir, const std::string &name = "p") {
   CppOptions o;
   o.name = name, o.weights = WeightForm::Text;
   CppModel model;
@@ -86,9 +86,9 @@ inline CppModel emit(Program &p, const Scratch &dir, const std::string &name = "
 }
 
 // Compiles and runs it on the inputs.
-inline std::vector<Array> run_emitted(Program &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
+inline std::vector<Array> run_emitted(EmitProgram &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
                                const char *compiler = "g++") {
-  Scratch dir;
+  EmitScratch dir;
   CppModel model = emit(p, dir);
   if (model.source.empty()) return {};
   std::string command = "./p_main -o out%d.npy", error;
@@ -115,7 +115,7 @@ inline std::vector<Array> run_emitted(Program &p, const std::vector<Array> &inpu
 }
 
 // The same graph without its arena, which the interpreter gives by itself.
-inline std::vector<Array> run_interpreted(Program &p, const std::vector<Array> &inputs) {
+inline std::vector<Array> run_interpreted(EmitProgram &p, const std::vector<Array> &inputs) {
   std::vector<Array> out;
   RunFault fault;
   RunOptions options;
@@ -123,7 +123,7 @@ inline std::vector<Array> run_interpreted(Program &p, const std::vector<Array> &
   return out;
 }
 
-inline void expect_same(Program &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
+inline void expect_same(EmitProgram &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
                         const char *cc = "g++") {
   std::vector<Array> want = run_interpreted(p, inputs), got = run_emitted(p, inputs, flags, cc);
   ASSERT_EQ(got.size(), want.size());

@@ -18,7 +18,7 @@ Array array(DType t, std::vector<int64_t> dims, uint64_t seed) {
 }
 
 TEST(Emit, BlocksDissolve) {  // guards, initialisers in and out of their loops, scans, nested blocks, lets
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 const @coef: f32[3] = [0.25, 0.5, 0.25]
 
@@ -83,7 +83,7 @@ graph @main[n](x: f32[n, 20], w: f32[20, 8]) -> (y: f32[n, 8], z: f32[n, 8], c: 
 }
 
 TEST(Emit, ReductionsInsideExpressions) {  // of tuples, nested, under where, && and in indices; over nothing
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 reducer @best(v0: f32, i0: i64, v1: f32, i1: i64) -> (v: f32, i: i64) {
   init v: f32 = -inf
@@ -117,7 +117,7 @@ graph @main[n, m](x: f32[n, m]) -> (v: f32[n], best: i64[n], s: f32[n], d: f32[n
 }
 
 TEST(Emit, BuffersAndCalls) {  // views, aliases, regions, in place, scalars, constants read in a kernel, control
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 const @k: f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 const @empty: f32[0, 3] = 0.0
@@ -187,7 +187,7 @@ graph @main(x: f32[4, 3], a: f32, pos: index, inout state: f32[4, 3], scratch ar
 }
 
 TEST(Emit, ElementTypesOfAllSizes) {  // bool, packed, f16 and f8 elements in and out, copied and stored one by one
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 kernel @k[n](a: bool[n], b: i4[n], c: u2[n], d: f16[n], e: f4e2m1[n], f: bf16[n], g: f8e4m3fn[n]) -> (u: bool[n], v: i4[n], w: u2[n], x: f16[n], y: f4e2m1[n], z: f8e4m3fn[n]) {
   for i in n {
@@ -265,15 +265,15 @@ graph @'*/ main'['a/b']('seq len': f32['a/b'], context: f32['a/b'], scratch aren
 )";
 
 TEST(Emit, HostileNames) {
-  Program p(kHostile);
+  EmitProgram p(kHostile);
   ASSERT_TRUE(p.ok);
   for (const char *cc : {"g++", "clang++"})
     expect_same(p, {array(DType::F32, {9}, 1), array(DType::F32, {9}, 2)}, kFlags, cc);
 }
 
 TEST(Emit, TwoModelsAndCInOneProgram) {
-  Scratch dir;
-  Program p(kHostile), q(kHostile);
+  EmitScratch dir;
+  EmitProgram p(kHostile), q(kHostile);
   emit(p, dir, "one"), emit(q, dir, "two");
   dir.put("use.c", R"(#include "one.h"
 #include "two.h"
@@ -320,7 +320,7 @@ int main(void) {
 }
 
 TEST(Emit, FailuresNameTheNode) {
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 kernel @gather[n, m](x: f32[n], ids: i64[m]) -> (y: f32[m]) {
   for i in m {
@@ -339,7 +339,7 @@ graph @main[n](x: f32[n], ids: i64[3]) -> (y: f32[3], z: f32[3]) {
   Array ids(DType::I64, {3});
   ids.set(0, Scalar::of_int(-3)), ids.set(1, Scalar::of_int(2));
   expect_same(p, {array(DType::F32, {5}, 1), ids});
-  Scratch dir;
+  EmitScratch dir;
   emit(p, dir);
   std::string error;
   ASSERT_TRUE(write_npy_file((dir.path / "x.npy").string(), array(DType::F32, {5}, 1), &error));
@@ -357,7 +357,7 @@ graph @main[n](x: f32[n], ids: i64[3]) -> (y: f32[3], z: f32[3]) {
 
 TEST(Emit, NoFusedProducts) {  // where the machine has them
   if (!__builtin_cpu_supports("fma")) GTEST_SKIP();
-  Program p(R"(mlc 1
+  EmitProgram p(R"(mlc 1
 
 kernel @k[n](x: f32[n], z: f32[n]) -> (y: f32[n], s: f32[]) {
   compute y[i in n] = x[i] * z[i] + x[i]
@@ -379,7 +379,7 @@ graph @main[n](x: f32[n], z: f32[n]) -> (y: f32[n], s: f32[]) {
 TEST(Emit, SameTextSameBytes) {
   std::vector<std::string> texts;
   for (int i = 0; i < 2; i++) {
-    Program p(kHostile);
+    EmitProgram p(kHostile);
     CppOptions o;
     o.name = "p";
     CppModel model;
@@ -397,7 +397,7 @@ TEST(Emit, RefusesWhatItCannot) {
        "@k: t has no place in memory: run mlc-plan first"},
       {"kernel @k(x: f32[4]) -> (y: f32[4]) {\n  compute y[i in 4] = x[i]\n}\n", "no graph to emit"}};
   for (auto [text, want] : kCases) {
-    Program p(std::string("mlc 1\n\n") + text);
+    EmitProgram p(std::string("mlc 1\n\n") + text);
     CppOptions o;
     o.name = "p";
     CppModel model;

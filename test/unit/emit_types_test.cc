@@ -72,7 +72,7 @@ class Primitives : public testing::TestWithParam<DType> {};
 TEST_P(Primitives, AgreeWithTheInterpreter) {
   DType t = GetParam();
   size_t n = info(t).bits <= 8 ? 256 : 2000;
-  Program p(primitive_program(t, n));
+  EmitProgram p(primitive_program(t, n));
   ASSERT_TRUE(p.ok);
   bool sanitize = t == DType::I64 || t == DType::I8 || t == DType::I4 || t == DType::F32;
   std::string flags = std::string(kFlags) + " -O1";
