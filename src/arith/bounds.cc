@@ -185,14 +185,19 @@ void Engine::pop(size_t mark) {
 }
 
 Engine::Is Engine::type(const Expr *e) const {
-  auto both = [](Is x, Is y) { return x == Is::Index || y == Is::Index ? Is::Index : x == Is::Unknown ? y : x; };
+  // Operands have one type: the first that is no literal tells it. The one that is not deep is asked first.
+  auto either = [&](const Expr *x, const Expr *y) {
+    if (x->kind == Kind::Binary) std::swap(x, y);
+    Is is = type(x);
+    return is == Is::Unknown ? type(y) : is;
+  };
   switch (e->kind) {
     case Kind::Int: return Is::Unknown;
     case Kind::Name: return knows(to<Name>(e).name) ? Is::Index : Is::Other;
     case Kind::Unary: return to<Unary>(e).op == Op::Neg ? type(to<Unary>(e).a) : Is::Other;
     case Kind::Binary: {
       auto &x = to<Binary>(e);
-      return x.op >= Op::Add ? both(type(x.a), type(x.b)) : Is::Other;
+      return x.op >= Op::Add ? either(x.a, x.b) : Is::Other;
     }
     case Kind::Call: {
       auto &c = to<Call>(e);
@@ -201,7 +206,7 @@ Engine::Is Engine::type(const Expr *e) const {
       size_t first = c.callee == words.where ? 1 : 0;
       if (!first && c.callee != words.min && c.callee != words.max && c.callee != words.clamp) return Is::Other;
       Is is = Is::Unknown;
-      for (size_t i = first; i < c.args.size(); i++) is = both(is, type(c.args[i]));
+      for (size_t i = first; i < c.args.size() && is == Is::Unknown; i++) is = type(c.args[i]);
       return is;
     }
     default: return Is::Other;
