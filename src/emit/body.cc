@@ -37,6 +37,7 @@ void collect_from(const Stmt *s, std::vector<Sym> &out) {
 BodyPrinter::BodyPrinter(Unit &unit, const Module &m, const Func &f)
     : scope(unit.b, m, unit.prefix), exprs(scope, m, unit.helpers), u_(unit), b_(unit.b), m_(m), f_(f) {
   enter(scope.bounds, f);
+  for (const char *word : {"failed", "ok", "elements"}) scope.namer.reserve(word);
   exprs.fail = [this](uint32_t at, std::string message) { fail(at, std::move(message)); };
   exprs.scalar_function = [this](const Func *g) { return u_.scalar(g); };
   exprs.library = [this](std::string_view name, DType t) { return u_.library(name, t); };
@@ -50,6 +51,8 @@ BodyPrinter::BodyPrinter(Unit &unit, const Module &m, const Func &f)
     return it->second;
   };
   each_stmt(f.body, [&](const Stmt *s) {
+    if (auto *l = as<For>(s); l && l->loop == LoopKind::Parallel)
+      for (const char *word : {"task", "arg", "worker"}) scope.namer.reserve(word);
     if (auto *a = as<Alloc>(s); a && a->base) addressed_.insert(a->base);
     if (auto *v = as<View>(s)) addressed_.insert(v->source->buffer);
     if (auto *c = as<CallStmt>(s)) {
@@ -94,15 +97,23 @@ Entity BodyPrinter::define_local(const Def &d, Entity e) {
   return e;
 }
 
+std::string BodyPrinter::leave(const std::string &code) const {
+  if (!in_task_) return fmt::format("return {};", code);
+  return fmt::format("return __atomic_store_n(&task.failed, {}, __ATOMIC_RELAXED);", code);
+}
+
 Sym BodyPrinter::latest(Sym name) const {
   for (auto it = latest_.find(name); it != latest_.end(); it = latest_.find(name)) name = it->second;
   return name;
 }
 
-void BodyPrinter::finish() {
+void BodyPrinter::mark_unused(size_t first) {
   std::vector<size_t> unused;
-  for (const Entity &e : scope.entities())
+  for (size_t i = first; i < scope.entities().size(); i++) {
+    Entity &e = scope.entities()[i];
     if (e.at && !e.seen) unused.push_back(e.at);
+    e.at = 0;
+  }
   std::sort(unused.rbegin(), unused.rend());
   for (size_t at : unused) out.insert(at, "[[maybe_unused]] ");
 }
@@ -298,6 +309,7 @@ void BodyPrinter::view(const View &v) {
 
 void BodyPrinter::loop(const For *f) {
   head(f);
+  if (can_be_task(*f)) return parallel(*f);
   Scope::Mark mark = scope.mark();
   bool open = false;
   Stmts body;
@@ -318,7 +330,7 @@ void BodyPrinter::loop(const For *f) {
       open = true;
     }
     auto *next = body.size() == 1 ? as<For>(body[0]) : nullptr;
-    if (!next || !next->comment.empty()) break;
+    if (!next || !next->comment.empty() || can_be_task(*next)) break;
     f = next;
   }
   bool scoped = open;
@@ -403,7 +415,7 @@ void BodyPrinter::assume(const Assume &a) {
       if (said.empty()) said = index ? "index out of range" : "a condition does not hold";
       failures.push_back({{}, fmt::format("{}: expected {}", said, print(b_, a.cond))});
       Text c = exprs.print(cond, DType::Bool);
-      line("if (!{}) return {};", wrap(c, kPrimary), first_code + int(failures.size()));
+      line("if (!{}) {}", wrap(c, kPrimary), leave(fmt::format("{}", first_code + int(failures.size()))));
     }
   }
   tame(a.cond);

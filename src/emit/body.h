@@ -16,7 +16,7 @@ class BodyPrinter {
   Entity &define_buffer(const Def &d, std::string ident, bool writable);
   void body(Stmts stmts);  // expanded
   // `[[maybe_unused]]` where it is due. To be called last.
-  void finish();
+  void finish() { mark_unused(0); }
 
   // A line of text at the present indentation.
   template <class... A> void line(fmt::format_string<A...> f, A &&...a) {
@@ -36,6 +36,10 @@ class BodyPrinter {
   std::vector<Sym> constants;
   std::unordered_map<Sym, std::string> constant_idents;
   int first_code = 0;  // what failure 0 returns, less one
+  std::string name;    // of the function in C++
+  std::string tasks;   // bodies of parallel loops: functions that stand in front of this one
+  std::string options = "options";  // how NAME_options is reached
+  bool uses_options = false;
 
  private:
   void stmts(Stmts body);
@@ -46,9 +50,13 @@ class BodyPrinter {
   void copy(const CallStmt &c);
   void assume(const Assume &a);
   void loop(const For *f);
+  bool can_be_task(const For &f) const;
+  void parallel(const For &f);
+  std::string leave(const std::string &code) const;  // the statement that ends the function with a failure
   void branch(const If &i);
   void head(const Stmt *s, Syms from = {});
   void block(Stmts body);
+  void mark_unused(size_t first);
   Stmts renamed(Sym name, Stmts rest);
   std::string argument(const Expr *e, const Def &param, bool written, uint32_t at);
   std::string buffer_argument(Entity e, Exprs index, const Def &param, bool written, uint32_t at);
@@ -66,6 +74,7 @@ class BodyPrinter {
   std::unordered_set<Sym> addressed_;  // buffers that need an address
   std::unordered_map<Sym, Sym> latest_;
   int depth_ = 0, renames_ = 0;
+  bool in_task_ = false;
 };
 
 // Definitions that nothing reads, left out. `used`: names that are read outside.

@@ -113,8 +113,8 @@ void BodyPrinter::call(const CallStmt &c) {
     failures.push_back({c.from, fmt::format("argument {} of @{}: expected a size of {}, found {}",
                                             print_name(b_, callee->params[e.param].def.name), name, print(b_, e.wanted),
                                             print(b_, e.found))});
-    line("if ({} != {}) return {};", wrap(exprs.index(shortened(e.wanted)), kSum),
-         wrap(exprs.index(shortened(e.found)), kSum), first_code + int(failures.size()));
+    line("if ({} != {}) {}", wrap(exprs.index(shortened(e.wanted)), kSum), wrap(exprs.index(shortened(e.found)), kSum),
+         leave(fmt::format("{}", first_code + int(failures.size()))));
   }
 
   std::vector<std::string> list;
@@ -141,13 +141,17 @@ void BodyPrinter::call(const CallStmt &c) {
     list.push_back("&" + ident);
   }
   for (Sym k : fn->constants) list.push_back(constant(k));
+  if (fn->parallel) {
+    list.push_back(in_task_ ? "&" + u_.helpers.need("serial") : options);
+    uses_options |= !in_task_;
+  }
 
   std::string text = fn->ident + "(";
   for (size_t i = 0; i < list.size(); i++) text += (i ? ", " : "") + list[i];
   text += ")";
   if (fn->failures.empty()) return line("{};", text);
   int base = first_code + int(failures.size());
-  line("if (const int failed = {}) return {}failed;", text, base ? fmt::format("{} + ", base) : "");
+  line("if (const int failed = {}) {}", text, leave(base ? fmt::format("{} + failed", base) : "failed"));
   for (const Failure &f : fn->failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
 }
 

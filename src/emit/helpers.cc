@@ -8,7 +8,7 @@ namespace mlc {
 namespace {
 
 // Words in a text: $N the function, $T the type of values, $U one of unsigned integers for arithmetic, $S storage, $B
-// bits, $L the letter of float builtins, $P of their instructions, $I an integer type for truncation, $E 2^(bits of the
+// bits, $OPTIONS the model's, $L the letter of float builtins, $P of their instructions, $I an integer type for truncation, $E 2^(bits of the
 // mantissa), $H 2^(bits - sign), $MAX, $MIN; of a cast $F, the type cast from; of small floats $FORMAT (mantissa, bias,
 // sign) and codes (see small_encode). $(family) is a helper of the same type, $(family:) one of no type.
 struct Family {
@@ -233,6 +233,11 @@ constexpr Family kFamilies[] = {
   if (dim < 0 || __builtin_mul_overflow(a, dim == 0 ? 1 : dim, &a) || a > (int64_t)1 << 62) *ok = false;
   return a;
 })"},
+    {"serial", '-', "const $OPTIONS $N = {1, 0, 0};"},
+    {"parallel", '-', R"(void $N(const $OPTIONS *options, int64_t n, void (*task)(void *, int64_t, int), void *arg) {
+  if (options->parallel_for && n > 1) options->parallel_for(options->user, n, task, arg);
+  else for (int64_t i = 0; i < n; i++) task(arg, i, 0);
+})"},
     // A double of x's first 53 bits, the last one set if more follow: rounding it once again is then right.
     {"sticky", 'u', "double $N($T x) { return $(sticky_unsigned:)(x); }"},
     {"sticky", 'i', R"(double $N($T x) {
@@ -351,13 +356,14 @@ std::string Helpers::bits(DType from, DType to) {
 std::string Helpers::add(const std::string &name, std::string_view body, DType t, DType from) {
   if (!have_.insert(name).second) return name;
   bool f64 = t == DType::F64 || from == DType::F64;
-  std::string out = "static inline ";
+  std::string out = body.starts_with("const") ? "static " : "static inline ";
   auto word = [&](std::string_view w) -> std::string {
     const SmallFormat *f = nullptr;
     for (const SmallFormat &x : kFormats)
       if (x.type == t) f = &x;
     int bits = t == DType::Invalid ? 0 : info(t).bits;
     if (w == "N") return name;
+    if (w == "OPTIONS") return prefix_ + "_options";
     if (w == "T") return std::string(c_value(t));
     if (w == "S") return std::string(c_storage(t));
     if (w == "F") return std::string(c_value(from));
@@ -400,7 +406,7 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
 
 std::string Helpers::text(std::string_view by) const { return used_definitions(made_, by); }
 
-static void collect_identifiers(std::string_view s, std::unordered_set<std::string_view> &out) {
+void collect_identifiers(std::string_view s, std::unordered_set<std::string_view> &out) {
   auto part = [](char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); };
   for (size_t i = 0; i < s.size();) {
     size_t end = i;

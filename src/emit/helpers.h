@@ -16,6 +16,7 @@ std::string_view c_value(DType t);    // of a scalar: bool bool, i4 int8_t, floa
 struct Definition {
   std::string name, text;
 };
+void collect_identifiers(std::string_view text, std::unordered_set<std::string_view> &out);
 // The texts of those whose names occur in `by` or in the text of a later one that is taken.
 std::string used_definitions(const std::vector<Definition> &all, std::string_view by);
 
@@ -29,7 +30,7 @@ class Helpers {
   //   f32, f64       max min at_least at_most (of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
   //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a
   //                  cast), encode64 .. (of a double), round, round64 .. (the value as a float)
-  //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow)
+  //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow), parallel
   std::string need(std::string_view family, DType t = DType::Invalid);
   std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
   std::string bits(DType from, DType to);  // P_bits_i32_of_f32

@@ -73,7 +73,9 @@ class ModelPrinter {
       std::unordered_set<Sym> names;
       for (const Expr *e : d.type->dims) collect_names(e, names);
       for (Sym s : names) data |= std::find(f.dims.begin(), f.dims.end(), s) == f.dims.end();
+      if (d.type->elem == DType::Str) diag_.error(d.at, "output {}: strings cannot be emitted", text(d.name));
       std::string member = out.make(text(d.name));
+      while (out.is_taken(member + "_dims") || out.is_taken(member + "_capacity")) member = out.make(text(d.name));
       out.reserve(member + "_dims"), out.reserve(member + "_capacity");
       out_.outputs.push_back({d, member, true, data && d.type->tensor});
     }
@@ -85,6 +87,7 @@ class ModelPrinter {
     BodyPrinter p(unit_, m_, f);
     for (const char *s : {"context", "in", "out", "memory", "weights"}) p.scope.namer.reserve(s);
     p.constant = [&](Sym name) { return constant(name); };
+    p.options = "&context->options";
     int context = code("no context, inputs or outputs, or the context is not initialised");
     int sizes = code("a size is negative, or too large");
     int arena = code("the arena is not given, or not aligned to {} bytes", kAlign);
@@ -194,8 +197,7 @@ class ModelPrinter {
 
   std::string constant(Sym name) {
     const Const *c = m_.constant(name);
-    auto it = std::find_if(weights_.begin(), weights_.end(), [&](const Weight &w) { return w.constant == c; });
-    if (it != weights_.end()) return "weights->" + it->member;
+    if (auto it = weight_of_.find(name); it != weight_of_.end()) return "weights->" + weights_[it->second].member;
     std::vector<int64_t> dims;
     int64_t count = 1, bytes = -1;
     bool ok = c->type->elem != DType::Str && all_static(c->type, &dims);
@@ -206,6 +208,7 @@ class ModelPrinter {
       return "0";
     }
     if (!bytes) return fmt::format("(const {} *)(const void *)context", c_storage(c->type->elem));
+    weight_of_[name] = weights_.size();
     weights_.push_back({c, members_.make(text(name)), 0, bytes});
     return "weights->" + weights_.back().member;
   }
@@ -305,6 +308,7 @@ class ModelPrinter {
   Namer members_;
   const Def *scratch_ = nullptr;
   std::vector<Weight> weights_;
+  std::unordered_map<Sym, size_t> weight_of_;
   std::vector<std::string> messages_;
   int64_t arena_bytes_ = 0;
 };

@@ -21,6 +21,7 @@ class Namer {
   std::string make(std::string_view name);
   std::string keep(std::string_view name);  // the same, never given out again
   void reserve(std::string_view ident) { taken_.insert(std::string(ident)); }
+  bool is_taken(const std::string &ident) const { return taken_.count(ident); }
   size_t mark() const { return log_.size(); }
   void pop(size_t mark);  // what was made since mark may be given out again
 

@@ -21,6 +21,7 @@ struct Entity {
   std::vector<const Expr *> strides;  // of a Buffer, in elements; empty: dense
   std::string first;                  // of a Buffer of packed elements: where it begins, in elements; empty: 0
   bool writable = false;
+  bool alone = false;                 // nothing else points to what it does: __restrict
   bool wild = false;                  // an index that comes from data: its arithmetic may wrap
   size_t seen = 0;                    // how often its value was used
   size_t at = 0;                      // where its definition stands in the text; 0: nowhere
@@ -56,7 +57,12 @@ class Scope {
     env.pop(m.env), bounds.pop(m.bounds), namer.pop(m.namer);
     for (; defined_.size() > m.defined; defined_.pop_back()) names_.erase(defined_.back());
   }
-  const std::vector<Entity> &entities() const { return entities_; }  // all that ever were
+  std::vector<Entity> &entities() { return entities_; }  // all that ever were
+  std::vector<const Entity *> visible() const {
+    std::vector<const Entity *> l;
+    for (Sym s : defined_) l.push_back(&entities_[names_.at(s)]);
+    return l;
+  }
 
  private:
   std::unordered_map<Sym, size_t> names_;

@@ -82,6 +82,8 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   for (const Def &d : f.results) used.insert(d.name);
   Stmts body = without_unused(b, f.body, used);
   BodyPrinter p(*this, m, f);
+  p.name = ident;
+  p.scope.namer.reserve("options");
   std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict", "x"
   auto alias = in_place(b, f);
   for (Sym d : f.dims) p.define_dim(d);
@@ -89,7 +91,7 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
     std::string name = p.scope.namer.make(b.text(d.name));
     std::string type = fmt::format("{}{} *{}", written ? "" : "const ", c_storage(d.type->elem),
                                    alias.count(b.text(d.name)) ? "" : "__restrict ");
-    p.define_buffer(d, name, written);
+    p.define_buffer(d, name, written).alone = !alias.count(b.text(d.name));
     params.push_back({type, name});
   };
   for (const Param &x : f.params) {
@@ -140,7 +142,9 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
     use(k);
     add(fmt::format("const {} *__restrict ", c_storage(m.constant(k)->type->elem)), p.constant_idents.at(k));
   }
-  std::string out = "\n";
+  info.parallel = p.uses_options;
+  if (info.parallel) add(fmt::format("const {}_options *", prefix), "options");
+  std::string out = p.tasks + "\n";
   comment_lines(out, "", head_line(b, f));
   if (!nodes.empty() && !says_nodes(f)) comment_lines(out, "", "from " + node_list(b, nodes));
   const char *type = info.failures.empty() ? "void" : "int";

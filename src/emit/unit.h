@@ -24,6 +24,7 @@ struct Emitted {
   std::vector<Failure> failures;
   std::vector<Sym> constants;
   std::vector<bool> dims;  // which of the function's dimensions it takes
+  bool parallel = false;
 };
 
 class Unit {
