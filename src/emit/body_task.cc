@@ -51,7 +51,9 @@ void BodyPrinter::parallel(const For &f) {
   for (const Field &x : all) {
     if (!words.count(x.ident)) continue;
     fields += fmt::format("  {}{};\n", x.type.substr(0, x.type.find("__restrict")), x.ident);
-    locals += fmt::format("  {0}const {1} = task.{1};\n", x.type, x.ident);
+    bool pointer = x.type.find('*') != x.type.npos;
+    std::string type = pointer ? x.type + "const " : "const " + x.type;
+    locals += fmt::format("  {0}{1} = task.{1};\n", type, x.ident);
     values += (values.empty() ? "" : ", ") + x.ident;
   }
   bool fails = failures.size() > failed;

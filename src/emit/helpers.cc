@@ -8,9 +8,10 @@ namespace mlc {
 namespace {
 
 // Words in a text: $N the function, $T the type of values, $U one of unsigned integers for arithmetic, $S storage, $B
-// bits, $OPTIONS the model's, $L the letter of float builtins, $P of their instructions, $I an integer type for truncation, $E 2^(bits of the
-// mantissa), $H 2^(bits - sign), $MAX, $MIN; of a cast $F, the type cast from; of small floats $FORMAT (mantissa, bias,
-// sign) and codes (see small_encode). $(family) is a helper of the same type, $(family:) one of no type.
+// bits, $OPTIONS the model's, $L the letter of float builtins, $P of their instructions, $I an integer type for
+// truncation, $E 2^(bits of the mantissa), $H 2^(bits - sign), $MAX, $MIN; of a cast $F, the type cast from; of small
+// floats $FORMAT (mantissa, bias, sign) and codes (see small_encode). $(family) is a helper of the same type,
+// $(family:) one of no type.
 struct Family {
   std::string_view name;
   char kind;  // i signed, u unsigned, b both, f f32 and f64, A smaller floats, and some of these: see fits()

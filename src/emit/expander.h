@@ -1,0 +1,109 @@
+// The inside of expand.h: one function on its way to loops and stores.
+#pragma once
+#include <unordered_set>
+
+#include "emit/expand.h"
+#include "ir/typing.h"
+#include "ir/walk.h"
+#include "ops/expr.h"
+
+namespace mlc {
+
+class Expander {
+ public:
+  Expander(Build &b, const Module &m, const Func *f, Diag &diag);
+  const Func *run();
+
+ private:
+  using Out = std::vector<const Stmt *>;
+  using Values = std::vector<const Expr *>;
+
+  // ---- statements (expand.cc)
+  void body(Stmts in, Out &out);
+  Stmts body(Stmts in);
+  void stmt(const Stmt *s, Out &out);
+  void let(const Let &l, Out &out);
+  void compute(const Compute &c, Out &out);
+  void loop(const For &f, Out &out);
+  void define(const Def &d, const Expr *value, Syms from, Out &out);
+  const Stmt *store(const Load *target, const Expr *value, Syms from = {});
+  void guarded(const Expr *cond, Out in, Out &out);  // null: always
+  const Stmt *commented(const Stmt *s, std::string_view comment);
+  std::string_view comment_of(const Stmt &s, const std::string &what);
+  template <class F> void nest(Iters iters, Syms from, Out &out, const F &inner);
+
+  // ---- blocks (expand_block.cc)
+  struct Axes {
+    Substitution names;
+    Out lets;
+  };
+  Axes axes_of(const Block &k);
+  void rename_bound(Stmts body, Substitution &names);
+  const Expr *at_start(const Block &k, const Substitution &names);
+  void block(const Block &k, bool with_init, Out &out);
+  Stmts with_from(Stmts s, Syms from);
+  bool hoist(const For &f, Out &out);
+
+  // ---- expressions (expand_expr.cc): what is left of them has no reductions; these stand in front, in `out`
+  bool is_fold(const Expr *e) const;
+  bool reduces(const Expr *e);
+  const Load *accumulator(std::string_view base, DType t, Out &out);
+  Exprs lower_all(Exprs l, DType want, Out &out);
+  Exprs lower_all(Exprs l, const Func &f, Out &out);
+  const Expr *lower(const Expr *e, DType want, Out &out);
+  const Expr *binary(const Binary &e, DType want, Out &out);
+  const Expr *call(const Call &c, DType want, Out &out);
+  const Expr *where(const Call &c, DType t, Out &out);
+  const Expr *reduction(const Call &c, DType t, Out &out);
+  const Expr *reducer_value(const Call &c, Out &out);
+  Values fold(const Func &r, const Call &c, Out &out);
+  Values combine(const Func &r, Exprs args, Out &out) { return combine(r, Values(args.begin(), args.end()), out); }
+  Values combine(const Func &r, const Values &args, Out &out);
+  const Expr *value(const Def &d, const Expr *e, Out &out);
+  Values inlined(const Func &r, Stmts lets, Substitution names, Out &out);
+
+  DType elem_of(const Load &l) const;
+  DType known(const Expr *e) const { return type_of(env_, e, DType::Invalid, nullptr); }
+  DType type(const Expr *e, DType want) const;
+
+  std::string_view text(Sym s) const { return b_.text(s); }
+  X x(const Expr *e) { return {b_, e}; }
+  template <class... A> void fail(uint32_t at, fmt::format_string<A...> f, A &&...a) {
+    diag_.error(at, f, std::forward<A>(a)...);
+    failed_ = true;
+  }
+  // A name that nothing visible has: base, base_1, base_2 ...; free again when the body that it is made for ends.
+  Sym fresh(std::string_view base);
+  void release(size_t mark);
+
+  Build &b_;
+  const Module &m_;
+  const Func *f_;
+  Diag &diag_;
+  std::unordered_set<Sym> taken_;
+  std::vector<Sym> made_;
+  Env env_;
+  std::unordered_map<const Expr *, bool> reduces_;
+  bool failed_ = false;
+};
+
+// for i in .. around what `inner` writes
+template <class F> void Expander::nest(Iters iters, Syms from, Out &out, const F &inner) {
+  size_t mark = env_.mark(), names = made_.size();
+  for (const Iter &i : iters) env_.define_index(i.name);
+  Out in;
+  inner(in);
+  env_.pop(mark);
+  if (!iters.empty()) release(names);
+  for (size_t d = iters.size(); d-- > 0;) {
+    Notes notes{{}, d ? Syms{} : from};
+    const Stmt *f = b_.make(For{{}, LoopKind::Serial, iters[d], {}, notes, b_.list(in)});
+    in.assign(1, f);
+  }
+  out.insert(out.end(), in.begin(), in.end());
+}
+
+// Names that a body binds: loops, axes, values, buffers; with those inside its blocks or without.
+void bound_names(Stmts body, bool in_blocks, const std::function<void(Sym)> &f);
+
+}  // namespace mlc
