@@ -231,7 +231,9 @@ void top_k(Define &d) {
       return cast(DType::I64, before || same);
     });
   });
-  d.block("top", x.dims, "", [&](Body &body, const Indices &i) {
+  std::string kinds = repeat('p', x.rank());
+  kinds[axis] = 's';
+  d.block("top", x.dims, kinds, [&](Body &body, const Indices &i) {
     Indices at = i;
     at[axis] = body.let("r", DType::Index, cast(DType::Index, rank(i)));
     body.assume(at[axis] >= 0);
