@@ -99,7 +99,8 @@ inline std::vector<Array> run_emitted(EmitProgram &p, const std::vector<Array> &
   }
   std::vector<Array> out;
   int code = 0;
-  command = fmt::format("{} {} -o p_main p.cc p_weights.cc p_main.cc && {}", compiler, flags, command);
+  command = fmt::format("{0} {1} -c p.cc p_weights.cc && {0} {1} -O0 -o p_main p.o p_weights.o p_main.cc && {2}", compiler,
+                        flags, command);
   std::string log = dir.sh(command, &code);
   EXPECT_EQ(code, 0) << log;
   if (code) return out;

@@ -355,6 +355,71 @@ graph @main[n](x: f32[n], ids: i64[3]) -> (y: f32[3], z: f32[3]) {
   }
 }
 
+TEST(Emit, ParallelLoopsUseTheCallersThreads) {
+  EmitProgram p(R"(mlc 1
+
+const @k: f32[3] = [1.0, 2.0, 3.0]
+
+kernel @rows[n](x: f32[n, 3], ids: i64[n]) -> (y: f32[n, 3]) {
+  for i in n parallel {
+    alloc s: f32[] in local
+    s[] = 0.0
+    for j in 3 {
+      s[] = s[] + x[i, j] * @k[j]
+    }
+    r: index = index(ids[i])
+    assume r >= 0 && r < n
+    for j in 3 {
+      y[i, j] = s[] + x[r, j]
+    }
+  }
+}
+
+graph @main[n](x: f32[n, 3], ids: i64[n]) -> (y: f32[n, 3]) {
+  call @rows(x, ids) -> y from "/rows"
+}
+)");
+  ASSERT_TRUE(p.ok);
+  Array ids(DType::I64, {50});
+  for (int64_t i = 0; i < 50; i++) ids.set(i, Scalar::of_int(i * 7 % 50));
+  expect_same(p, {array(DType::F32, {50, 3}, 1), ids});
+  EmitScratch dir;
+  emit(p, dir);
+  dir.put("use.cc", R"(#include "p.h"
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+static int calls;
+static void parallel_for(void *user, int64_t n, void (*task)(void *, int64_t, int), void *arg) {
+  calls += *static_cast<int *>(user);
+  std::vector<std::thread> threads;
+  for (int w = 0; w < 4; w++)
+    threads.emplace_back([=] { for (int64_t i = w; i < n; i += 4) task(arg, i, w); });
+  for (std::thread &t : threads) t.join();
+}
+int main() {
+  float x[150], y[150], z[150];
+  int64_t ids[50];
+  for (int i = 0; i < 150; i++) x[i] = float(i) / 7, ids[i % 50] = (i * 11) % 50;
+  int one = 1;
+  p_options options = {4, parallel_for, &one};
+  p_context serial, threaded;
+  if (p_init(&serial, nullptr, 0, nullptr) || p_init(&threaded, nullptr, 0, &options)) return 1;
+  p_in in = {x, ids, {50}};
+  p_out a = {y, {}}, b = {z, {}};
+  if (p_run(&serial, &in, &a, nullptr) || calls || p_run(&threaded, &in, &b, nullptr) || calls != 1) return 2;
+  if (std::memcmp(y, z, sizeof y)) return 3;
+  ids[13] = 50, ids[14] = -1;
+  int code = p_run(&threaded, &in, &b, nullptr);
+  std::puts(p_error(code));
+  return code && code == p_run(&serial, &in, &a, nullptr) ? 0 : 4;
+}
+)");
+  EXPECT_EQ(dir.sh(fmt::format("g++ {} -fsanitize=thread -pthread -o use use.cc p.cc p_weights.cc && ./use", kFlags)),
+            "node \"/rows\": index out of range: expected r >= 0 && r < n\n");
+}
+
 TEST(Emit, NoFusedProducts) {  // where the machine has them
   if (!__builtin_cpu_supports("fma")) GTEST_SKIP();
   EmitProgram p(R"(mlc 1
