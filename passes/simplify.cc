@@ -31,8 +31,9 @@ class Simplify {
     for (int turn = 0; turn < 8 && once(); turn++) {}
     size_t items = m_.items.size();
     drop_items();
-    diag_.remark("{} by rules, {} the same as others, {} folded, {} dropped, {} items dropped", graphs_.by_rule + scalars_.applied,
-                 graphs_.equal_lines, graphs_.folded, graphs_.dropped + dropped_, items - m_.items.size());
+    diag_.remark("{} by rules, {} the same as others, {} folded, {} dropped, {} items dropped",
+                 graphs_.by_rule + scalars_.applied, graphs_.equal_lines, graphs_.folded, graphs_.dropped + dropped_,
+                 items - m_.items.size());
   }
 
  private:
@@ -46,8 +47,9 @@ class Simplify {
     }
     // What was folded stands behind the constants that were there.
     std::vector<const Item *> made(m_.items.begin() + long(before.size()), m_.items.end());
-    auto place = std::find_if(after.rbegin(), after.rend(), [](const Item *i) { return i->kind == Kind::Const; }).base();
-    if (place == after.begin()) place = std::find_if(after.begin(), after.end(), [](const Item *i) { return i->kind == Kind::Func; });
+    auto is = [](Kind k) { return [k](const Item *i) { return i->kind == k; }; };
+    auto place = std::find_if(after.rbegin(), after.rend(), is(Kind::Const)).base();
+    if (place == after.begin()) place = std::find_if(after.begin(), after.end(), is(Kind::Func));
     after.insert(place, made.begin(), made.end());
     changed |= after != before;
     m_.set(std::move(after));
@@ -152,7 +154,8 @@ class Simplify {
     std::vector<const Item *> todo;
     for (const Item *i : m_.items) {
       auto f = as<Func>(i);
-      bool is_private = as<Const>(i) || (f && f->func != FuncKind::Graph && f->func != FuncKind::Extern && f->func != FuncKind::Intrinsic);
+      bool open = f && (f->func == FuncKind::Graph || f->func == FuncKind::Extern || f->func == FuncKind::Intrinsic);
+      bool is_private = as<Const>(i) || (f && !open);
       if (graphs ? !is_private : i->kind != Kind::Const) todo.push_back(i);
     }
     std::unordered_set<const Item *> live(todo.begin(), todo.end());

@@ -15,7 +15,8 @@ std::optional<Affine> affine(Build &b, const Expr *e, Syms vars, const Bounds &k
   std::vector<AtomId> atoms;
   for (Sym v : vars) {
     std::vector<AtomId> a = engine.space.atoms(engine.normal(b.name(v)));
-    if (a.size() != 1 || engine.space.atom(a[0]).kind != AtomKind::Var) return std::nullopt;  // only one value, or bound to another
+    // A variable of one value only, or known to equal another expression, has no coefficient.
+    if (a.size() != 1 || engine.space.atom(a[0]).kind != AtomKind::Var) return std::nullopt;
     Poly k, r;
     engine.space.split(p, a[0], &k, &r);
     out.coefs.push_back(engine.expr(k));
@@ -92,7 +93,9 @@ class Inverter {
   }
 
   // How many values a mixed-radix sum has.
-  Poly count(const std::vector<Digit> &l) { return l.empty() ? Poly(1) : e_.space.mul(l.back().scale, l.back().extent); }
+  Poly count(const std::vector<Digit> &l) {
+    return l.empty() ? Poly(1) : e_.space.mul(l.back().scale, l.back().extent);
+  }
 
   bool same(const Poly &a, const Poly &b) { return a == b || (e_.nonneg(a - b) && e_.nonneg(b - a)); }
 
@@ -137,8 +140,9 @@ class Inverter {
   }
 
   std::optional<AtomId> single(const Poly &p) {
-    if (p.terms.size() != 1 || p.terms[0].coef != 1 || e_.space.factors(p.terms[0].mono).size() != 1) return std::nullopt;
-    return e_.space.factors(p.terms[0].mono)[0];
+    if (p.terms.size() != 1 || p.terms[0].coef != 1) return std::nullopt;
+    const std::vector<AtomId> &f = e_.space.factors(p.terms[0].mono);
+    return f.size() == 1 ? std::optional(f[0]) : std::nullopt;
   }
 
   // Each scale is the product of the extents below it.
@@ -286,8 +290,9 @@ class Extremes {
       }
     }
     auto c = as<Call>(e);
-    if (c && !c->global && c->iters.empty() && c->args.size() == 2 && (b_.text(c->callee) == "min" || b_.text(c->callee) == "max"))
-      return both(direction(c->args[0], v), direction(c->args[1], v));
+    const Engine::Words &words = known_.engine().words;
+    bool extreme = c && !c->global && c->iters.empty() && (c->callee == words.min || c->callee == words.max);
+    if (extreme && c->args.size() == 2) return both(direction(c->args[0], v), direction(c->args[1], v));
     return std::nullopt;
   }
 

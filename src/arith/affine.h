@@ -19,10 +19,11 @@ Exprs apply(Build &b, const Map &m, Exprs at, const Bounds &known);
 // outer after inner: [i] -> [i // 4, i % 4], then [a, b] -> [b, a]  ->  [i] -> [i % 4, i // 4]
 const Map *compose(Build &b, const Map &outer, const Map &inner, const Bounds &known);
 
-// The inverse of a map that takes digits of its variables (or of mixed-radix sums of them) apart and puts them together:
-//   [i, j] -> [i // 16, j, i % 16], i in n, j in m   ->   [y0, y1, y2] -> [y0 * 16 + y2, y1], image [(n + 15) // 16, m, 16]
-// `onto`: the map reaches every point of the image (above: if n is proved a multiple of 16). Every variable must be found
-// again from the results, so the map is one to one. nullopt: not of this form, or not one to one, or not proved so.
+// The inverse of a map that takes digits of its variables (or of mixed-radix sums of them) apart and puts them
+// together, with i in n, j in m:
+//   [i, j] -> [i // 16, j, i % 16]   ->   [y0, y1, y2] -> [y0 * 16 + y2, y1], image [(n + 15) // 16, m, 16]
+// `onto`: the map reaches every point of the image (above: if n is proved a multiple of 16). Every variable must be
+// found again from the results, so the map is one to one. nullopt: not of this form, not one to one, or not proved so.
 struct Inverse {
   const Map *map;
   std::vector<const Expr *> image;  // extents of the results

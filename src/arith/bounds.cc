@@ -50,6 +50,7 @@ void Engine::forget() {
   };
   wipe(normal_memo_), wipe(interval_memo_), wipe(poly_interval_memo_), wipe(nonneg_memo_);
   wipe(joined_memo_), wipe(expr_memo_), wipe(facts_memo_);
+  spent_ = 0;
 }
 
 AtomId Engine::define(Sym name, bool size) {
@@ -99,8 +100,8 @@ void Engine::equation(const Poly &p) {
   for (AtomId a : space.atoms(p)) {
     Poly k, r;
     space.split(p, a, &k, &r);
-    if (space.atom(a).kind != AtomKind::Var || !k.is_constant() || std::abs(k.constant()) != 1 || space.mentions(r, a)) continue;
-    return bind(a, r * -k.constant());
+    bool unit = k.is_constant() && std::abs(k.constant()) == 1;
+    if (unit && space.atom(a).kind == AtomKind::Var && !space.mentions(r, a)) return bind(a, r * -k.constant());
   }
   fact(p);
   fact(-p);

@@ -5,8 +5,8 @@
 //   known.range(i, n_expr);  // for i in n: 0 <= i < n
 //   known.assume(cond);      // n % 8 == 0
 //
-// Facts may be symbolic. They are believed only inside mark() .. pop(). Definitions of a name that is known already hide
-// it, as scopes do. arith/scope.h enters whole statements.
+// Facts may be symbolic. They are believed only inside mark() .. pop(). Definitions of a name that is known already
+// hide it, as scopes do. arith/scope.h enters whole statements.
 #pragma once
 #include <cstdint>
 #include <memory>

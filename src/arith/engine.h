@@ -73,7 +73,8 @@ class Engine {
   Poly div(const Poly &a, int64_t c);
   Poly neg(const Poly &d);
   Interval naive(const Poly &p);
-  Interval compute(AtomId a);
+  Interval told(AtomId a);
+  Interval inside(AtomId a);
   std::vector<Poly> told_of(AtomId a) const;
   const std::vector<Poly> &facts_of(AtomId a);  // and what follows from its form
   bool search(const Poly &p, int depth);
@@ -81,6 +82,7 @@ class Engine {
   Poly joined(const Poly &p);   // interval.cc and extract.cc
   Poly join_neg(Poly p);
   Poly join_mods(Poly p);
+  Poly unbound(AtomId q, const Poly &k, const Poly &rest, Poly best);
   Poly residues(const Poly &a, const Poly &c);
   Poly absorb(Poly p, bool keep_nonneg);
   const Expr *sum(Poly p);
@@ -113,10 +115,10 @@ class Engine {
   std::unordered_map<PolyId, const Expr *> expr_memo_;
   std::unordered_map<AtomId, std::vector<Poly>> facts_memo_;
   std::unordered_set<AtomId> open_;        // intervals under way
-  int steps_ = 0;                          // of the first of them
+  int steps_ = 0, fact_depth_ = 0;         // of the first of them; facts followed to this place
   bool cut_ = false;                       // one was asked for within itself
   std::unordered_set<PolyId> seen_;        // of the proof under way
-  int budget_ = 0;
+  int budget_ = 0, splits_ = 0, spent_ = 0;
   bool proving_ = false;
 };
 

@@ -9,6 +9,8 @@ namespace mlc {
 
 namespace {
 
+constexpr size_t kMostJoined = 200;  // terms of a sum in which what belongs together is looked for
+
 size_t weight(const Poly &p) {  // what it takes to write it
   size_t n = 0;
   for (const Term &t : p.terms) n += 1 + (t.mono && std::abs(t.coef) != 1);
@@ -23,9 +25,10 @@ int64_t coef(const Poly &p, MonoId m) {
 
 }  // namespace
 
-// x + k * min(0, d) = x' + k * min(u, v) with v - u = d and x' + k * u = x: for each monomial on its own the choice that
-// leaves least to write.
+// x + k * min(0, d) = x' + k * min(u, v) with v - u = d and x' + k * u = x: for each monomial on its own the choice
+// that leaves least to write.
 Poly Engine::join_neg(Poly p) {
+  if (p.terms.size() > kMostJoined) return p;
   for (AtomId n : space.atoms(p)) {
     if (space.atom(n).kind != AtomKind::Neg) continue;
     Poly k, rest, d = space.poly(space.atom(n).a);
@@ -75,48 +78,58 @@ Poly Engine::residues(const Poly &a, const Poly &c) {
 
 // m * a - m * c * (a // c)  ->  m * (a % c), and the same with a // d for a where d divides c.
 Poly Engine::join_mods(Poly p) {
-  for (bool again = true; again;) {
-    again = false;
+  if (p.terms.size() > kMostJoined) return p;
+  for (int turn = 0; turn < 8; turn++) {
+    Poly before = p;
     std::vector<AtomId> quotients;
+    std::map<PolyId, std::vector<AtomId>> by_dividend;  // without its constant
+    auto dividend = [&](AtomId q) {
+      const Poly &a = space.poly(space.atom(q).a);
+      return space.intern(a - a.constant());
+    };
     for (AtomId a : space.atoms(p))
-      if (space.atom(a).kind == AtomKind::Div) quotients.push_back(a);
+      if (space.atom(a).kind == AtomKind::Div) quotients.push_back(a), by_dividend[dividend(a)].push_back(a);
     for (AtomId q : quotients) {
       const Poly a = space.poly(space.atom(q).a), c = space.poly(space.atom(q).c);
       Poly k, rest, best = p;
       space.split(p, q, &k, &rest);
-      if (space.mentions(k, q)) continue;
+      if (k.zero() || space.mentions(k, q)) continue;
       std::vector<Poly> divisors{Poly(1)};
-      for (AtomId other : quotients)
-        if (other != q && space.quotient(c, space.poly(space.atom(other).c))) divisors.push_back(space.poly(space.atom(other).c));
+      for (AtomId other : by_dividend[dividend(q)])
+        if (other != q && space.quotient(c, space.poly(space.atom(other).c)))
+          divisors.push_back(space.poly(space.atom(other).c));
       for (const Poly &d : divisors) {
         std::optional<Poly> ratio = space.quotient(c, d), times = ratio ? space.quotient(-k, *ratio) : std::nullopt;
         if (!times || !nonneg(*ratio - 1)) continue;
         Poly base = div(a, d);
         if (base.is_constant()) continue;
-        Poly next = rest - space.mul(*times, base) +
-                    space.mul(*times, space.of(space.compound(AtomKind::Mod, residues(base, *ratio), *ratio)));
+        Poly mod = space.of(space.compound(AtomKind::Mod, residues(base, *ratio), *ratio));
+        Poly next = rest - space.mul(*times, base) + space.mul(*times, mod);
         if (weight(next) < weight(best)) best = next;
       }
-      // a == c * q + r always
-      for (auto &[v, value] : equal_) {
-        Poly vk, vr;
-        space.split(value, q, &vk, &vr);
-        if (!vk.is_constant() || vk.zero() || !vr.is_constant()) continue;
-        if (auto times = space.quotient(k, vk)) {
-          Poly next = rest + space.mul(*times, space.of(v) - vr);
-          if (weight(next) <= weight(best)) best = next;
-        } else if (int64_t g = std::gcd(k.content() ? 1 : k.constant(), vk.constant()); g > 1 && vr.constant() < vk.constant() / g) {
-          Poly part = space.of(space.compound(AtomKind::Div, space.of(v), vk.constant() / g));
-          best = rest + part * (k.constant() / g);
-        }
-      }
-      if (best == p) continue;
-      p = best;
-      again = true;
-      break;
+      p = unbound(q, k, rest, best);
     }
+    if (p == before) break;
   }
   return p;
+}
+
+// If v is known to be c * q + r: k * q in terms of v, where that is no longer than `best`.
+Poly Engine::unbound(AtomId q, const Poly &k, const Poly &rest, Poly best) {
+  for (auto &[v, value] : equal_) {
+    Poly c, r;
+    space.split(value, q, &c, &r);
+    if (!c.is_constant() || c.zero() || !r.is_constant()) continue;
+    if (auto times = space.quotient(k, c)) {
+      Poly next = rest + space.mul(*times, space.of(v) - r);
+      if (weight(next) <= weight(best)) best = next;
+    } else if (k.is_constant()) {
+      int64_t g = std::gcd(k.constant(), c.constant());
+      if (g > 1 && r.constant() < c.constant() / g)
+        best = rest + space.of(space.compound(AtomKind::Div, space.of(v), c.constant() / g), k.constant() / g);
+    }
+  }
+  return best;
 }
 
 Poly Engine::joined(const Poly &p) {
@@ -129,6 +142,7 @@ Poly Engine::joined(const Poly &p) {
 
 // a // c + 1 -> (a + c) // c, where `a` has such a term already.
 Poly Engine::absorb(Poly p, bool keep_nonneg) {
+  if (p.terms.size() > kMostJoined) return p;
   for (AtomId q : space.atoms(p)) {
     if (space.atom(q).kind != AtomKind::Div) continue;
     const Poly before = space.poly(space.atom(q).a), c = space.poly(space.atom(q).c);
@@ -178,8 +192,8 @@ const Expr *Engine::atom_expr(AtomId a) {
   }
 }
 
-// Variables in the order of their definitions, those never defined by name, the rest by text. In products quotients come
-// first and sizes last: n // 2 * i * m needs no parentheses.
+// Variables in the order of their definitions, those never defined by name, the rest by text. In products quotients
+// come first and sizes last: n // 2 * i * m needs no parentheses.
 int Engine::order(AtomId x, AtomId y, bool in_product) {
   if (x == y) return 0;
   const Atom &a = space.atom(x), &c = space.atom(y);
@@ -189,9 +203,12 @@ int Engine::order(AtomId x, AtomId y, bool in_product) {
   };
   if (int d = rank(a, x) - rank(c, y)) return d;
   if (a.kind == AtomKind::Var) {
-    bool unknown_a = unknown_.count(a.name) && unknown_[a.name] == x, unknown_c = unknown_.count(c.name) && unknown_[c.name] == y;
-    if (unknown_a != unknown_c) return unknown_a ? 1 : -1;
-    if (unknown_a) return b.text(a.name).compare(b.text(c.name));
+    auto unknown = [&](Sym name, AtomId id) {
+      auto it = unknown_.find(name);
+      return it != unknown_.end() && it->second == id;
+    };
+    if (unknown(a.name, x) != unknown(c.name, y)) return unknown(a.name, x) ? 1 : -1;
+    if (unknown(a.name, x)) return b.text(a.name).compare(b.text(c.name));
     return x < y ? -1 : 1;
   }
   int text = print(b, atom_expr(x)).compare(print(b, atom_expr(y)));
@@ -221,7 +238,8 @@ const Expr *Engine::product(MonoId m, int64_t coef, const Expr *first) {
   return coef == 1 ? e : b.binary(Op::Mul, e, b.integer(coef));
 }
 
-// A polynomial of atoms as they stand. An atom of several terms is factored out: i n m + j m + k -> (i * n + j) * m + k.
+// A polynomial of atoms as they stand. An atom of several terms is factored out:
+//   i n m + j m + k  ->  (i * n + j) * m + k
 const Expr *Engine::sum(Poly p) {
   if (p.is_constant()) return b.integer(p.constant());
   struct Part {
@@ -230,7 +248,7 @@ const Expr *Engine::sum(Poly p) {
     Poly times;      // of the factor
   };
   std::vector<Part> parts;
-  for (;;) {
+  while (p.terms.size() <= kMostJoined) {
     std::map<AtomId, int> uses;
     for (const Term &t : p.terms) {
       auto f = space.factors(t.mono);
@@ -274,7 +292,8 @@ const Expr *Engine::comparison(Op op, const Poly &given) {
   int64_t g = given.content();
   Poly d = op == Op::Ge ? tighten(given) : g && given.constant() % g == 0 ? exact(given, g) : given;
   auto lead = [&](const Poly &p, bool sign) {
-    return *std::min_element(p.terms.begin(), p.terms.end(), [&](const Term &x, const Term &y) { return order(x, y, sign) < 0; });
+    auto before = [&](const Term &x, const Term &y) { return order(x, y, sign) < 0; };
+    return *std::min_element(p.terms.begin(), p.terms.end(), before);
   };
   if (op != Op::Ge && lead(d, false).coef < 0) d = -d;
   d = readable(d);
@@ -299,7 +318,8 @@ const Expr *Engine::comparison(Op op, const Poly &given) {
     return b.binary(op, with(left, k < 0 ? -k : 0), with(right, k > 0 ? k : 0));
   }
   if (left.zero()) return b.binary(Op::Ge, sum(right), b.integer(-k));
-  if (right.zero()) return k == INT64_MAX ? b.binary(Op::Le, sum(left), b.integer(k)) : b.binary(Op::Lt, sum(left), b.integer(k + 1));
+  if (right.zero() && k == INT64_MAX) return b.binary(Op::Le, sum(left), b.integer(k));
+  if (right.zero()) return b.binary(Op::Lt, sum(left), b.integer(k + 1));
   const Expr *low = sum(left), *high = sum(right);
   bool strict = k < 0;
   if (strict) low = with(left, -k - 1);

@@ -45,24 +45,47 @@ Interval Engine::interval(const Poly &p) {
   return i;
 }
 
-// Facts lead from one variable to another and back: a question under way is answered by no bound, and what was computed
-// from such an answer is not remembered, except for the first question.
+// What is inside an atom leads downwards, facts lead from one variable to another and back: those are followed a few
+// steps, a question under way is answered by no bound, and what was computed from such an answer is not remembered,
+// except for the first question.
 Interval Engine::interval(AtomId a) {
-  constexpr size_t kDeepest = 6;
-  constexpr int kSteps = 200;
   if (auto it = interval_memo_.find(a); it != interval_memo_.end()) return it->second;
   bool first = open_.empty();
   if (first) steps_ = 0, cut_ = false;
-  if (open_.size() > kDeepest || ++steps_ > kSteps || !open_.insert(a).second) {
+  if (!open_.insert(a).second) {
     cut_ = true;
     return {};
   }
   bool before = cut_;
   cut_ = false;
-  Interval i = compute(a);
+  Interval i = meet(told(a), inside(a));
   open_.erase(a);
   if (!cut_ || first) interval_memo_[a] = i;
   cut_ = !first && (cut_ || before);
+  return i;
+}
+
+// By facts: a v + g >= 0 is v >= -g / a, or v <= g / -a.
+Interval Engine::told(AtomId id) {
+  constexpr int kDeepest = 5, kSteps = 100;
+  Interval i;
+  std::vector<Poly> facts = told_of(id);
+  if (facts.empty()) return i;
+  if (fact_depth_ >= kDeepest || ++steps_ > kSteps) {
+    cut_ = true;
+    return i;
+  }
+  fact_depth_++;
+  for (const Poly &fact : facts) {
+    Poly k, g;
+    space.split(fact, id, &k, &g);
+    if (!k.is_constant()) continue;
+    int64_t top = interval(g).hi;
+    if (top == Interval::kMax || top == Interval::kMin) continue;
+    if (k.constant() > 0) i.lo = std::max(i.lo, -floor_div(top, k.constant()));
+    else i.hi = std::min(i.hi, floor_div(top, -k.constant()));
+  }
+  fact_depth_--;
   return i;
 }
 
@@ -86,18 +109,9 @@ Interval within(int64_t size) { return size == Interval::kMax ? Interval{} : Int
 
 }  // namespace
 
-Interval Engine::compute(AtomId id) {
+// By what the atom is made of.
+Interval Engine::inside(AtomId id) {
   Interval i;
-  // a v + g >= 0: v >= -g / a, or v <= g / -a
-  for (const Poly &fact : told_of(id)) {
-    Poly k, g;
-    space.split(fact, id, &k, &g);
-    if (!k.is_constant()) continue;
-    int64_t top = interval(g).hi;
-    if (top == Interval::kMax || top == Interval::kMin) continue;
-    if (k.constant() > 0) i.lo = std::max(i.lo, -floor_div(top, k.constant()));
-    else i.hi = std::min(i.hi, floor_div(top, -k.constant()));
-  }
   const Atom atom = space.atom(id);
   if (atom.kind == AtomKind::Var) return i;
   if (atom.kind == AtomKind::Opaque) {

@@ -71,8 +71,8 @@ Poly exact(const Poly &a, int64_t c);  // a / c where c divides all coefficients
 Poly single(MonoId m, int64_t coef);   // one term
 Poly merged(std::vector<Term> terms);  // their sum, in any order, with repetitions
 
-// Var, Div (a // c), Neg (min(0, a)) and Opaque stand in normal forms, Mod only where c may be 0. Forms for people, made
-// by extract.cc, hold Mod, Min and Max too.
+// Var, Div (a // c), Neg (min(0, a)) and Opaque stand in normal forms, Mod only where c may be 0. Forms for people,
+// made by extract.cc, hold Mod, Min and Max too.
 enum class AtomKind : uint8_t { Var, Div, Mod, Neg, Opaque, Min, Max };
 struct Atom {
   AtomKind kind;

@@ -2,9 +2,9 @@
 //
 //   n m - i m - j - 1  >=  n m - i m - m  >=  0        by  j <= m - 1,  then  i <= n - 1,  m >= 0
 //
-// That is Fourier and Motzkin's method with symbolic coefficients, whose sign must be known too. A quotient brings its own
-// bounds (c * (a // c) <= a <= c * (a // c) + c - 1), a minimum is tried both ways. The search has a budget: true is
-// a proof, false is nothing.
+// That is Fourier and Motzkin's method with symbolic coefficients, whose sign must be known too. A quotient brings its
+// own bounds (c * (a // c) <= a <= c * (a // c) + c - 1), a minimum is tried both ways. The search has a budget: true
+// is a proof, false is nothing.
 #include "arith/prove.h"
 
 #include "arith/engine.h"
@@ -12,7 +12,8 @@
 namespace mlc {
 
 namespace {
-constexpr int kBudget = 300, kDepth = 40;
+constexpr int kBudget = 200, kDepth = 40, kSplits = 5;
+constexpr int kPlenty = 20000, kLittle = 10;  // steps at one place of a program, and the budget of a proof after these
 constexpr size_t kMaxTerms = 48;
 }  // namespace
 
@@ -33,12 +34,13 @@ bool Engine::nonneg(const Poly &p) {
   Interval i = interval(p);
   bool yes = i.lo >= 0, outer = !proving_;
   if (!yes && i.hi >= 0 && p.terms.size() <= kMaxTerms) {
-    if (outer) proving_ = true, budget_ = kBudget, seen_.clear();
+    if (outer) proving_ = true, splits_ = 0, budget_ = spent_ < kPlenty ? kBudget : kLittle, seen_.clear();
+    int before = budget_;
     try {
       yes = search(p, 0);
     } catch (Overflow) {
     }
-    if (outer) proving_ = false;
+    if (outer) proving_ = false, spent_ += before - budget_;
   }
   if (yes || (outer && open_.empty())) nonneg_memo_[id] = yes;
   else nonneg_memo_.erase(id);  // it may have failed for want of budget
@@ -89,10 +91,13 @@ bool Engine::search(const Poly &given, int depth) {
     space.split(p, v, &k, &r);
     if (space.atom(v).kind == AtomKind::Neg) {
       const Poly d = space.poly(space.atom(v).a);
-      bool low = search(space.substitute(p, v, Poly()), depth + 1);
-      if (low && k.is_constant() && k.constant() < 0) return true;  // min(0, d) is below both: one of them is enough
-      if (!low && !(k.is_constant() && k.constant() < 0)) return false;
-      return search(space.substitute(p, v, d), depth + 1);
+      bool either = k.is_constant() && k.constant() < 0;  // min(0, d) is below both: one of them is enough
+      if (splits_ >= kSplits) return false;
+      splits_++;
+      bool yes = search(space.substitute(p, v, Poly()), depth + 1);
+      if (yes != either) yes = search(space.substitute(p, v, d), depth + 1);
+      splits_--;
+      return yes;
     }
     int sign = nonneg(k) ? 1 : nonneg(-k) ? -1 : 0;
     if (!sign) continue;
@@ -152,11 +157,15 @@ bool provably_equal(Build &, const Expr *x, const Expr *y, const Bounds &known) 
   return equal(x, y) || holds(known, Op::Eq, x, y);
 }
 bool provably_less(Build &, const Expr *x, const Expr *y, const Bounds &known) { return holds(known, Op::Lt, x, y); }
-bool provably_less_equal(Build &, const Expr *x, const Expr *y, const Bounds &known) { return holds(known, Op::Le, x, y); }
+bool provably_less_equal(Build &, const Expr *x, const Expr *y, const Bounds &known) {
+  return holds(known, Op::Le, x, y);
+}
 bool provably_inside(Build &b, const Expr *x, const Expr *extent, const Bounds &known) {
   return holds(known, Op::Ge, x, b.integer(0)) && holds(known, Op::Lt, x, extent);
 }
-bool provably_equal(Build &b, const Expr *x, const Expr *y) { return equal(x, y) || provably_equal(b, x, y, Bounds(b)); }
+bool provably_equal(Build &b, const Expr *x, const Expr *y) {
+  return equal(x, y) || provably_equal(b, x, y, Bounds(b));
+}
 bool provably_equal(Build &b, Exprs x, Exprs y, const Bounds &known) {
   if (x.size() != y.size()) return false;
   for (size_t i = 0; i < x.size(); i++)

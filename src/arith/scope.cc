@@ -6,7 +6,10 @@ namespace mlc {
 
 bool reads_memory(const Expr *e) {
   bool found = false;
-  each_expr(e, [&](const Expr *x) { return !(found |= x->kind == Kind::Load || (x->kind == Kind::Call && to<Call>(x).global)); });
+  each_expr(e, [&](const Expr *x) {
+    found |= x->kind == Kind::Load || (x->kind == Kind::Call && to<Call>(x).global);
+    return !found;
+  });
   return found;
 }
 

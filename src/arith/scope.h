@@ -4,7 +4,7 @@
 //   enter(known, f);                           // dimensions, index parameters
 //   for (s : body) {
 //     size_t m = known.mark();
-//     enter(known, s, k);                      // in its k-th nested body (each_body's order): loop variable, axes, condition
+//     enter(known, s, k);                      // in its k-th nested body (each_body's order): loop variable, axes ..
 //     ..
 //     known.pop(m);
 //     after(known, s);                         // for what follows: assume, scalars of type index

@@ -123,7 +123,9 @@ const Expr *Engine::parts(const Expr *e) {
   switch (e->kind) {
     case Kind::Load: {
       auto &l = to<Load>(e);
-      Exprs at = each(l.index, [&](const Expr *i) { return i->kind == Kind::Range || i->kind == Kind::All ? parts(i) : index(i); });
+      Exprs at = each(l.index, [&](const Expr *i) {
+        return i->kind == Kind::Range || i->kind == Kind::All ? parts(i) : index(i);
+      });
       return same(at, l.index) ? e : b.load(l.buffer, at, e->at, l.global);
     }
     case Kind::Range: {
@@ -152,7 +154,8 @@ const Expr *Engine::parts(const Expr *e) {
       const Expr *a = any(u.a);
       if (a == u.a) return e;
       // A literal that takes the sign may not fit its type, 0 - 3 does.
-      return u.op == Op::Neg && a->kind == Kind::Int ? b.binary(Op::Sub, b.integer(0), a, e->at) : b.unary(u.op, a, e->at);
+      if (u.op == Op::Neg && a->kind == Kind::Int) return b.binary(Op::Sub, b.integer(0), a, e->at);
+      return b.unary(u.op, a, e->at);
     }
     case Kind::Binary: {
       auto &x = to<Binary>(e);

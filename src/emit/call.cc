@@ -128,6 +128,10 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
     return index({fmt::format("({})({})", c_value(t), s), kUnary, t, false, ""});
   }
   bool two = args.size() == 2;
+  int64_t by;
+  bool whole = t == DType::I32 || t == DType::I64 || t == DType::U32 || t == DType::U64;
+  if (name == "shr" && whole && int_value(c.args[1], &by) && by >= 0 && by < info(t).bits)
+    return {fmt::format("{} >> {}", wrap(args[0], kSum), by), kShift, t, false, ""};
   if (!is_packed(t)) return index(two ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]));
   bool own = name == "shl" || name == "shr";  // by the type's own width
   DType k = own ? t : is_signed(t) ? DType::I8 : DType::U8;

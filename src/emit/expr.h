@@ -10,7 +10,7 @@
 namespace mlc {
 
 // How tightly a text binds, as C++ has it.
-enum Prec : int { kTernary = 1, kOr, kAnd, kEquality = 7, kRelation, kSum = 10, kProduct, kUnary, kPrimary };
+enum Prec : int { kTernary = 1, kOr, kAnd, kEquality = 7, kRelation, kShift, kSum, kProduct, kUnary, kPrimary };
 
 struct Text {
   std::string s;

@@ -84,8 +84,9 @@ std::string arena_text(Unit &unit, const Func &f, const CppModel &model, const D
   for (const Param &x : f.params)
     if (x.mode != Mode::Scratch) fits(x.def.type);
   for (const Def &d : f.results) fits(d.type);
-  each_stmt(f.body, [&](const Stmt *s) {
-    if (auto *a = as<Alloc>(s)) fits(a->def.type);
+  each_stmt(f.body, [&](const Stmt *s) {  // bytes of the arena, a workspace, are counted with it
+    auto *a = as<Alloc>(s);
+    if (a && (!scratch || a->base != scratch->name || a->def.type->elem != scratch->type->elem)) fits(a->def.type);
     if (auto *v = as<View>(s)) fits(v->def.type);
   });
   if (known.empty()) {

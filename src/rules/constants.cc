@@ -116,7 +116,8 @@ const Const *Constants::shape(const Let &line, const Type *x) {
     return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank);
   };
   std::vector<const Expr *> items;
-  for (int64_t i = at("start", 0); i < at("end", int64_t(dims.size())); i++) items.push_back(b_.integer(dims[size_t(i)]));
+  int64_t end = at("end", int64_t(dims.size()));
+  for (int64_t i = at("start", 0); i < end; i++) items.push_back(b_.integer(dims[size_t(i)]));
   return add(line, b_.make_list(b_.list(items)), {});
 }
 

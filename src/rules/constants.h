@@ -9,8 +9,8 @@ namespace mlc {
 
 class Constants {
  public:
-  // evaluate: the elements of a constant of m as the text has them, a literal (all are equal) or a list of literals; null
-  // if there are none. It is asked for small constants whose inputs stand in the text.
+  // evaluate: the elements of a constant of m as the text has them, a literal (all are equal) or a list of literals;
+  // null if there are none. It is asked for small constants whose inputs stand in the text.
   using Evaluate = std::function<const Expr *(const Const &)>;
   Constants(Build &b, Module &m, Evaluate evaluate);
 

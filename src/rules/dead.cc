@@ -269,8 +269,8 @@ class Dead {
 
 }  // namespace
 
-Stmts drop_dead(Build &b, Stmts body, const std::unordered_set<Sym> &roots, const std::function<bool(const Let &)> &must_stay,
-                size_t *dropped) {
+Stmts drop_dead(Build &b, Stmts body, const std::unordered_set<Sym> &roots,
+                const std::function<bool(const Let &)> &must_stay, size_t *dropped) {
   return Dead(b, roots, must_stay).run(body, dropped);
 }
 

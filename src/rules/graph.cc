@@ -48,8 +48,8 @@ const Type *GraphRules::resolved(const Type *t) { return index_copies_ ? substit
 
 // Its dimensions as short as they get.
 const Type *GraphRules::tidy(const Type *t) {
-  if (std::all_of(t->dims.begin(), t->dims.end(), [](const Expr *d) { return d->kind == Kind::Int || d->kind == Kind::Name; }))
-    return t;
+  auto plain = [](const Expr *d) { return d->kind == Kind::Int || d->kind == Kind::Name; };
+  if (std::all_of(t->dims.begin(), t->dims.end(), plain)) return t;
   const Type *&known = tidied_[t];
   if (!known) known = b_.with_dims(t, edit_all(b_, t->dims, [&](const Expr *&d) { d = shorten(b_, d, *known_); }));
   return known;
@@ -95,8 +95,8 @@ void GraphRules::absorb(const Line &into, const Let &gone) {
   if (!now) return;
   const Let *kept = edited(b_, *now, [&](Let &n) {
     n.from = merge(b_, n.from, gone.from);
-    if (gone.comment.empty()) return;
-    n.comment = n.comment.empty() ? gone.comment : b_.arena.text(std::string(n.comment) + "\n" + std::string(gone.comment));
+    if (n.comment.empty()) n.comment = gone.comment;
+    else if (!gone.comment.empty()) n.comment = b_.arena.text(fmt::format("{}\n{}", n.comment, gone.comment));
   });
   (*into.list)[into.at] = kept;
   for (const Def &d : kept->defs)
@@ -154,9 +154,9 @@ bool GraphRules::by_rules(Let &l, std::vector<const Stmt *> &out) {
     for (const Let *inner : r->lines)
       if (inner != r->lines.back()) line(*inner, out);
     Let next = *r->lines.back();
+    Exprs args = edit_all(b_, to<Call>(next.value).args, [&](const Expr *&a) { a = resolved(a); });
     next.from = l.from;
-    next.value = b_.call(to<Call>(next.value).callee, edit_all(b_, to<Call>(next.value).args, [&](const Expr *&a) { a = resolved(a); }),
-                         next.value->at);
+    next.value = b_.call(to<Call>(next.value).callee, args, next.value->at);
     l = next;
   }
   return false;
@@ -180,7 +180,8 @@ bool GraphRules::known_line(const Let &l, std::vector<const Stmt *> &out) {
       replace(l, l.defs[i].name, b_.name(defs[i].name), out);
     }
     equal_lines++;
-    diag_.remark("@{}: {}: the same as {}", b_.text(f_->name), print_name(b_, l.defs[0].name), print_name(b_, defs[0].name));
+    diag_.remark("@{}: {}: the same as {}", b_.text(f_->name), print_name(b_, l.defs[0].name),
+                 print_name(b_, defs[0].name));
     return true;
   }
   return false;
@@ -188,11 +189,11 @@ bool GraphRules::known_line(const Let &l, std::vector<const Stmt *> &out) {
 
 void GraphRules::line(Let l, std::vector<const Stmt *> &out) {
   const Call &c = to<Call>(l.value);
+  auto shorter = [&](const Expr *&i) { i = shorten_inside(b_, i, *known_); };
   l.value = edited(b_, c, [&](Call &n) {
     n.args = edit_all(b_, c.args, [&](const Expr *&a) {
       a = resolved(a);
-      if (auto list = as<List>(a))
-        a = edited(b_, *list, [&](List &x) { x.items = edit_all(b_, list->items, [&](const Expr *&i) { i = shorten_inside(b_, i, *known_); }); });
+      if (auto list = as<List>(a)) a = edited(b_, *list, [&](List &x) { x.items = edit_all(b_, x.items, shorter); });
     });
   });
   l.defs = edit_all(b_, l.defs, [&](Def &d) {
@@ -202,7 +203,8 @@ void GraphRules::line(Let l, std::vector<const Stmt *> &out) {
   const OpInfo *op = operator_of(b_, l);
   if (op && by_rules(l, out)) return;
   op = operator_of(b_, l);
-  if (op && l.defs.size() == 1 && !results_.count(l.defs[0].name)) {
+  // A group is to be a kernel, which is given its constants.
+  if (op && f_->func == FuncKind::Graph && l.defs.size() == 1 && !results_.count(l.defs[0].name)) {
     auto &call = to<Call>(l.value);
     const Const *k = call.args.size() == 1 ? constants_.shape(l, values_->of(call.args[0])) : nullptr;
     if (!k && constants_.may_fold(l) && !may_fault(l, *values_, *known_)) k = constants_.fold(l, *op);
@@ -261,13 +263,9 @@ void GraphRules::dataflow(const Dataflow &d, std::vector<const Stmt *> &out) {
     Sym name = v ? v->name : o;
     if (inside.count(name) && std::find(outputs.begin(), outputs.end(), name) == outputs.end()) outputs.push_back(name);
   }
-  n.outputs = outputs.size() == d.outputs.size() && std::equal(outputs.begin(), outputs.end(), d.outputs.begin())
-                  ? d.outputs : b_.list(outputs);
-  if (outputs.empty()) {
-    out.insert(out.end(), n.body.begin(), n.body.end());
-    return;
-  }
-  out.push_back(n.body.data() == d.body.data() && n.outputs.data() == d.outputs.data() ? static_cast<const Stmt *>(&d) : b_.make(n));
+  if (!std::equal(outputs.begin(), outputs.end(), d.outputs.begin(), d.outputs.end())) n.outputs = b_.list(outputs);
+  if (outputs.empty()) out.insert(out.end(), n.body.begin(), n.body.end());
+  else out.push_back(changed(n, d) ? b_.make(n) : &d);
 }
 
 void GraphRules::statement(const Stmt *s, std::vector<const Stmt *> &out) {
@@ -356,8 +354,8 @@ void GraphRules::statement(const Stmt *s, std::vector<const Stmt *> &out) {
       }));
     }
     default: {
-      if (auto a = as<Alloc>(s)) values_->define(a->def);
-      if (auto v = as<View>(s)) values_->define(v->def);
+      if (auto a = as<Alloc>(s)) define({&a->def, 1});
+      if (auto v = as<View>(s)) define({&v->def, 1});
       const Stmt *n = copies_.empty() ? s : substitute(b_, b_.stmts({s}), copies_)[0];
       out.push_back(n);
     }

@@ -169,7 +169,8 @@ void KernelRules::statement(const Stmt *s, std::vector<const Stmt *> &out) {
       });
       const Expr *v = to<Let>(n).value;
       if (one && copying_ && v->kind != Kind::Name && lasting(v)) seen_.add(&to<Let>(n));
-      bool copy = one && (v->kind == Kind::Name || v->kind == Kind::Bool || (v->kind == Kind::Int && t == DType::Index));
+      bool plain = v->kind == Kind::Name || v->kind == Kind::Bool || (v->kind == Kind::Int && t == DType::Index);
+      bool copy = one && plain;
       if (copy && v->kind == Kind::Name) {
         const Type *from = env_->find(to<Name>(v).name);
         copy = from == l.defs[0].type;

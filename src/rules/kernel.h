@@ -10,8 +10,7 @@ class KernelRules {
  public:
   KernelRules(Build &b, const Module &m, ScalarRules &scalars) : b_(b), m_(m), scalars_(scalars) {}
 
-  // Loops, blocks and buffers stay what they are, so that schedules still fit. Null statements of no effect (`if false`,
-  // a scalar that is another one's copy) go; dead code is dead.h's.
+  // Loops, blocks and buffers stay what they are, so that schedules still fit; what is no longer used is for dead.h.
   const Func *simplify(const Func &f);
 
  private:

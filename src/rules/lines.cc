@@ -47,7 +47,8 @@ const Expr *LineRules::literal(const Expr *arg) const {
   if (c) arg = c->value;
   if (!arg) return nullptr;
   if (auto l = as<List>(arg); l && c && !l->items.empty()) {
-    if (std::all_of(l->items.begin(), l->items.end(), [&](const Expr *i) { return equal(i, l->items[0]); })) arg = l->items[0];
+    auto same = [&](const Expr *i) { return equal(i, l->items[0]); };
+    if (std::all_of(l->items.begin(), l->items.end(), same)) arg = l->items[0];
   }
   return arg->kind == Kind::Int || arg->kind == Kind::Float || arg->kind == Kind::Bool ? arg : nullptr;
 }
@@ -64,7 +65,8 @@ bool LineRules::match_argument(const Expr *pattern, const Expr *arg) {
   }
   const Expr *e = literal(arg);
   if (!e) return false;
-  return same_literal(b_, pattern, e, e->kind == Kind::Int ? DType::I64 : e->kind == Kind::Float ? DType::F64 : DType::Bool);
+  DType t = e->kind == Kind::Int ? DType::I64 : e->kind == Kind::Float ? DType::F64 : DType::Bool;
+  return same_literal(b_, pattern, e, t);
 }
 
 bool LineRules::attribute(const Binary &pattern, const Let &line) {
@@ -98,9 +100,11 @@ bool LineRules::match(const Expr *pattern, const Let &line) {
   }
   for (size_t i = args; i < c->args.size(); i++)
     if (c->args[i]->kind != Kind::None) return false;
-  return std::all_of(line.attrs.begin(), line.attrs.end(), [&](const Attr &a) {
-    return std::any_of(p.args.begin(), p.args.end(), [&](const Expr *x) { return is_attribute(x) && key_of(to<Binary>(x)) == a.key; });
-  });
+  auto named = [&](const Attr &a) {
+    auto is = [&](const Expr *x) { return is_attribute(x) && key_of(to<Binary>(x)) == a.key; };
+    return std::any_of(p.args.begin(), p.args.end(), is);
+  };
+  return std::all_of(line.attrs.begin(), line.attrs.end(), named);
 }
 
 bool LineRules::guard(std::string_view name, const Expr *arg) {
@@ -171,7 +175,8 @@ const Let *LineRules::built(const Call &result, const Let &line, bool root, Resu
     Sym key = key_of(to<Binary>(a));
     const AttrSpec *spec = op ? op->attr(b_.text(key)) : nullptr;
     auto text = as<Str>(v);
-    if (!spec || (text ? std::string(text->value) : print(b_, v)) != spec->fallback) attrs.push_back({key, kNowhere, v});
+    std::string written = text ? std::string(text->value) : print(b_, v);
+    if (!spec || written != spec->fallback) attrs.push_back({key, kNowhere, v});
   }
   if (!op) return nullptr;
   std::vector<const Type *> types;
@@ -196,7 +201,8 @@ const Let *LineRules::built(const Call &result, const Let &line, bool root, Resu
     return nullptr;
   }
   Let made = line;
-  made.defs = b_.one(def), made.value = b_.call(result.callee, b_.list(args), line.value->at), made.attrs = b_.list(attrs);
+  made.defs = b_.one(def), made.attrs = b_.list(attrs);
+  made.value = b_.call(result.callee, b_.list(args), line.value->at);
   if (!root) made.comment = {};
   out.lines.push_back(b_.make(made));
   return out.lines.back();
@@ -206,11 +212,11 @@ std::optional<LineRules::Result> LineRules::apply(const Let &line, const LineSco
   if (line.defs.size() != 1) return std::nullopt;
   scope_ = &scope;
   last_ = line.defs[0].type->elem;
+  auto asked = [&](std::string_view name, const Expr *arg) { return guard(name, arg); };
   for (const Rule *r : rules_.at(line.value)) {
     if (!r->lines) continue;
     vars_.clear(), matched_.clear();
-    if (!match(r->pattern, line)) continue;
-    if (r->guard && !holds(b_, r->guard, [&](std::string_view name, const Expr *arg) { return guard(name, arg); })) continue;
+    if (!match(r->pattern, line) || (r->guard && !holds(b_, r->guard, asked))) continue;
     Result out{r, nullptr, {}, matched_};
     if (auto n = as<Name>(r->result)) {
       out.value = vars_.find(n->name);

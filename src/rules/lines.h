@@ -13,8 +13,8 @@ namespace mlc {
 struct LineScope {
   const Module *m;
   const Bounds *known;
-  std::function<const Let *(Sym)> line;           // the line that defines a value; null: none, or it has several results
-  std::function<const Type *(const Expr *)> type;  // of a value or constant; null for literals, lists, index expressions
+  std::function<const Let *(Sym)> line;            // that defines a value, and no other; null: there is none
+  std::function<const Type *(const Expr *)> type;  // of a value or constant; null for literals, lists, indices
   std::function<Sym(std::string_view)> fresh;
 };
 

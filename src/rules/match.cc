@@ -39,7 +39,8 @@ const Expr *literal_of(Build &b, DType t, Scalar v) {
   if (t == DType::Bool) return b.boolean(v.as_bool());
   if (is_int(t)) return b.integer(v.as_int(), kNowhere, t == DType::U64 && v.as_int() < 0);
   double d = to_double(t, v);
-  if (std::isnan(d)) return to_bits(t, scalar_of(t, d)) == to_bits(t, v) && !std::signbit(d) ? b.number(d) : b.number(d, kNowhere, to_bits(t, v));
+  bool payload = std::isnan(d) && (std::signbit(d) || to_bits(t, scalar_of(t, d)) != to_bits(t, v));
+  if (payload) return b.number(d, kNowhere, to_bits(t, v));
   return b.number(d, t);
 }
 

@@ -30,8 +30,8 @@ bool same_literal(const Build &b, const Expr *pattern, const Expr *e, DType t);
 // literals only.
 bool match(const Build &b, const Expr *pattern, const Expr *e, DType t, Binding &vars);
 
-// Guards: && || ! of int(x), float(x), unsigned(x), bool(x) (the type of x), reciprocal(c) (1 / c is exact), negative(c)
-// (c < 0 < -c); of operators ascending, zero, exact.
+// Guards: && || ! of int(x), float(x), unsigned(x), bool(x) (the type of x), reciprocal(c) (1 / c is exact),
+// negative(c) (c < 0 < -c); of operators ascending, zero, exact.
 using Predicate = std::function<bool(std::string_view name, const Expr *arg)>;
 bool holds(const Build &b, const Expr *guard, const Predicate &p);
 bool of_class(std::string_view name, DType t, bool *yes);  // int, float, unsigned, bool; false: another predicate

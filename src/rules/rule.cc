@@ -34,9 +34,9 @@ std::string with_attributes(std::string_view s) {
   return out;
 }
 
-constexpr std::string_view kCommutative[] = {"max",   "min", "bitand", "bitor", "bitxor", "Add",        "Mul",       "Max",
-                                             "Min",   "Sum", "And",    "Or",    "Xor",    "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-                                             "Equal"};
+constexpr std::string_view kCommutative[] = {
+    "max", "min", "bitand", "bitor", "bitxor", "Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor"};
 
 bool commutes(const Build &b, const Expr *e) {
   if (auto x = as<Binary>(e)) return x->op == Op::Add || x->op == Op::Mul || x->op == Op::Eq || x->op == Op::Ne ||
@@ -118,7 +118,8 @@ bool Rules::read(Build &b, std::string_view text, std::string *error) {
     if (!message.empty()) return fail(message);
     auto c = as<Call>(pattern);
     bool lines = c && is_operator(b, c->callee);
-    if (!c && pattern->kind != Kind::Unary && pattern->kind != Kind::Binary) return fail("the pattern matches anything");
+    if (!c && pattern->kind != Kind::Unary && pattern->kind != Kind::Binary)
+      return fail("the pattern matches anything");
     for (const Expr *p : orders(b, pattern)) {
       all_.push_back(b.arena.make(Rule{number, line, p, result, guard, lines}));
       by_root_[root(p)].push_back(all_.back());

@@ -17,7 +17,8 @@ bool logical(Op op) { return op == Op::And || op == Op::Or; }
 // Literals, and literals that a cast gives a type.
 bool is_value(const Build &b, const Expr *e) {
   auto c = as<Call>(e);
-  return is_literal(e) || (c && !c->global && c->args.size() == 1 && is_cast(b.text(c->callee)) && is_literal(c->args[0]));
+  if (!c || c->global || c->args.size() != 1) return is_literal(e);
+  return is_cast(b.text(c->callee)) && is_literal(c->args[0]);
 }
 
 bool is_negative(DType t, Scalar v) {
@@ -74,7 +75,8 @@ DType ScalarRules::quick_type(const Expr *e) const {
       if (f->signature == Signature::Test) return DType::Bool;
       if (f->signature == Signature::Bits) return name.size() > 5 ? dtype_named(name.substr(5)) : DType::Invalid;
       DType t = DType::Invalid;
-      for (size_t i = f->signature == Signature::Where; i < c.args.size() && t == DType::Invalid; i++) t = quick_type(c.args[i]);
+      size_t i = f->signature == Signature::Where;
+      for (; i < c.args.size() && t == DType::Invalid; i++) t = quick_type(c.args[i]);
       return t;
     }
     default: return DType::Invalid;
@@ -113,7 +115,8 @@ const Expr *ScalarRules::folded(const Expr *e, DType type) {
   } else if (auto x = as<Binary>(e)) {
     if (!value(x->a) || !value(x->b)) return nullptr;
   } else if (auto c = as<Call>(e)) {
-    if (c->global || !c->iters.empty() || c->args.empty() || !std::all_of(c->args.begin(), c->args.end(), value)) return nullptr;
+    if (c->global || !c->iters.empty() || c->args.empty()) return nullptr;
+    if (!std::all_of(c->args.begin(), c->args.end(), value)) return nullptr;
     if (!is_cast(b_.text(c->callee)) && !builtin(b_.text(c->callee))) return nullptr;
   } else {
     return nullptr;
@@ -130,7 +133,10 @@ const Expr *ScalarRules::build(const Expr *result, const Binding &vars, DType t,
   switch (result->kind) {
     case Kind::Name: return vars.find(to<Name>(result).name);
     case Kind::Bool: return result;
-    case Kind::Int: return literal_of(b_, t, is_int(t) ? scalar_of(t, to<Int>(result).value) : scalar_of(t, double(to<Int>(result).value)));
+    case Kind::Int: {
+      int64_t v = to<Int>(result).value;
+      return literal_of(b_, t, is_int(t) ? scalar_of(t, v) : scalar_of(t, double(v)));
+    }
     case Kind::Float: return literal_of(b_, t, scalar_of(t, to<Float>(result).value));
     case Kind::Unary: {
       auto &u = to<Unary>(result);
@@ -209,7 +215,8 @@ ScalarRules::Typed ScalarRules::binary(const Binary &x, DType want) {
   // Two literals keep a type of their own, unless the place gives it; one of them takes the other side's.
   auto bare = [&](const Expr *e) {
     auto c = as<Call>(e);
-    return c && is_value(b_, e) && c->callee == b_.sym(dtype_name(t)) && literal_of_type(c->args[0], t) ? c->args[0] : e;
+    bool typed = c && is_value(b_, e) && c->callee == b_.sym(dtype_name(t));
+    return typed && literal_of_type(c->args[0], t) ? c->args[0] : e;
   };
   const Expr *a = bare(l.e), *c = bare(r.e);
   if (is_literal(a) && is_literal(c) && !logical(x.op) && (compare || want == DType::Invalid)) a = anchored(a, t);
@@ -235,7 +242,7 @@ ScalarRules::Typed ScalarRules::call(const Call &c, DType want) {
     for (const Iter &i : c.iters) env_->define_index(i.name);
     const Func *f = c.global ? env_->m.func(c.callee) : nullptr;
     bool truth = !c.global && (name == "any" || name == "all");
-    DType type = truth ? DType::Bool : c.global ? (f && !f->results.empty() ? f->results[0].type->elem : DType::Invalid) : want;
+    DType type = truth ? DType::Bool : c.global ? quick_type(&c) : want;
     for (size_t i = 0; i < args.size(); i++) {
       DType place = truth ? DType::Bool : c.global ? DType::Invalid : want;
       if (f && i < f->params.size()) place = f->params[i].def.type->elem;
@@ -266,7 +273,8 @@ ScalarRules::Typed ScalarRules::call(const Call &c, DType want) {
   if (f->signature == Signature::Bits || f->signature == Signature::Test) {
     Typed a = walk(args[0], DType::Invalid);
     args[0] = anchored(a.e, a.type);
-    return finish(made(), f->signature == Signature::Test ? DType::Bool : dtype_named(name.substr(std::min<size_t>(5, name.size()))));
+    bool test = f->signature == Signature::Test;
+    return finish(made(), test ? DType::Bool : dtype_named(name.substr(std::min<size_t>(5, name.size()))));
   }
   size_t first = f->signature == Signature::Where;
   if (first) args[0] = walk(args[0], DType::Bool).e;

@@ -9,13 +9,13 @@ namespace mlc {
 
 class ScalarRules {
  public:
-  // fold: the value of an expression of literals in a type, as a literal with the bits that running it gives; null: it has
-  // none. Where there is no fold at all, rules whose results need one do not apply.
+  // fold: the value of an expression of literals in a type, as a literal with the bits that running it gives; null: it
+  // has none. Where there is no fold at all, rules whose results need one do not apply.
   using Fold = std::function<const Expr *(const Expr *e, DType t)>;
   ScalarRules(Build &b, const Rules &rules, Fold fold) : b_(b), rules_(rules), fold_(std::move(fold)) {}
 
-  // The same value, to a fixed point, from the leaves up; `want` is the type of the place, as in type_of. Subscripts are
-  // left to arith. An expression that has no type is left as it is.
+  // The same value, to a fixed point, from the leaves up; `want` is the type of the place, as in type_of. Subscripts
+  // are left to arith. An expression that has no type is left as it is.
   const Expr *simplify(Env &env, const Expr *e, DType want);
 
   size_t applied = 0;  // rules and folds so far
