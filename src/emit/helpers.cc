@@ -194,7 +194,7 @@ constexpr Family kFamilies[] = {
     code = ((uint32_t)(place - least) << mantissa) + (uint32_t)m;
     if (code > last) code = over;
   }
-  if (nan == sign && (code == 0 || code == nan)) return code;  // a type without -0
+  if (nan == sign && sign != 8 && (code == 0 || code == nan)) return code;  // a type without -0; f4e2m1 has it
   return b >> 63 ? sign | code : code;
 })"},
     {"small_decode", '-', R"(float $N(uint32_t code, int mantissa, int bias, uint32_t sign, uint32_t last,
@@ -261,7 +261,7 @@ constexpr SmallFormat kFormats[] = {
     {DType::F8E4M3FNUZ, 3, 8, 0x80, 0x7f, 0x80, 0x80, 0x80},
     {DType::F8E5M2, 2, 15, 0x80, 0x7b, 0x7c, 0x7e, 0x7c},
     {DType::F8E5M2FNUZ, 2, 16, 0x80, 0x7f, 0x80, 0x80, 0x80},
-    {DType::F4E2M1, 1, 1, 8, 7, 7, 7, 0},
+    {DType::F4E2M1, 1, 1, 8, 7, 7, 8, 0},
 };
 
 bool fits(char kind, DType t) {

@@ -12,7 +12,7 @@ enum class Top : uint8_t {
   Ieee,  // exponent all ones: inf and NaN
   Fn,    // all ones is NaN, no inf
   Fnuz,  // no inf, no -0: its code 1 0..0 is the NaN
-  None,  // every code is finite
+  None,  // every code is finite; what is NaN becomes -0
 };
 struct Format {
   int exponent, mantissa, bias;  // bits, bits, exponent of 1.0
@@ -58,7 +58,7 @@ uint64_t nan_of(const Format &f, bool negative, uint64_t payload) {
     case Top::Ieee: return sign | f.inf() | (payload ? payload : uint64_t(1) << (f.mantissa - 1));
     case Top::Fn: return sign | (f.sign() - 1);
     case Top::Fnuz: return f.sign();
-    default: return f.largest();
+    default: return f.sign();
   }
 }
 

@@ -1,7 +1,7 @@
 // Exact conversions between all element types, by bits. The rules are those of man/mlc-numerics.7, "Casts":
 //   float -> float  nearest even, one rounding whatever the types; beyond the largest finite value f16, bf16, f32 and
 //                   f64 give inf, f8 (not e8m0) the largest finite value if `saturate`, else inf (e5m2) or NaN
-//   f4e2m1          always saturates; NaN gives 6.0
+//   f4e2m1          always saturates; NaN gives -0.0
 //   f8e8m0          powers of two: nearest, a tie goes up; below 2^-127 (0 too) 2^-127 if `saturate`, else NaN; above
 //                   2^127 the same; negative gives NaN
 //   float -> int    truncates, saturates at the ends of the type, NaN gives 0

@@ -76,6 +76,16 @@ std::optional<std::vector<Value *>> Importer::run_body(const Graph &g, Scope &in
   return values;
 }
 
+Value *Importer::inlined(const Node &n, Text attribute, const Scope &scope, const std::vector<Value *> &inputs) {
+  const Graph &g = body_of(n, attribute);
+  if (g.inputs.size() != inputs.size() || g.outputs.size() != 1)
+    invalid("attribute '{}': expected a graph of {} inputs and one output", attribute, inputs.size());
+  Scope inner = inside(scope);
+  for (size_t i = 0; i < inputs.size(); ++i) inner.values.emplace(g.inputs[i].name, inputs[i]);
+  auto values = run_body(g, inner, nullptr);
+  return values ? (*values)[0] : nullptr;
+}
+
 void Importer::forget(Scope &scope, const std::vector<Text> &outputs) {
   for (Text name : outputs)
     if (!name.empty()) scope.values.emplace(name, keep({name}));

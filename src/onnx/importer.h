@@ -17,6 +17,7 @@
 
 namespace mlc::onnx {
 
+struct Extra;  // onnx/expand.h
 using IrType = mlc::Type;
 using Elements = std::optional<std::vector<X>>;
 
@@ -119,6 +120,14 @@ class Importer {
   // Writes an operator and returns its result; `base`: what its name is made from.
   Value *emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes = {},
               DType wanted = DType::Invalid);
+  std::vector<Value *> emit_all(Text base, std::string op, size_t outputs, std::vector<Value *> inputs,
+                                std::vector<Attribute> attributes = {});
+  void rename_last(Value *v, Sym name);  // if the last statement is what defines v; else nothing
+  Value *constant(Text name, Text from, const IrType *type, std::vector<const Expr *> elements);
+  std::vector<const Expr *> literals(const Array &a);
+  Array array_of(const Tensor &t);
+  // The output of a node's body (an attribute) with these inputs, its nodes in place. Null: a node of it failed.
+  Value *inlined(const Node &n, Text attribute, const Scope &scope, const std::vector<Value *> &inputs);
 
  private:
   // import.cc
@@ -138,6 +147,7 @@ class Importer {
   void node(const Node &n, Scope &scope);
   void import_node(const Node &n, Scope &scope);
   void standard_node(const Node &n, Scope &scope);
+  void extra_node(const Node &n, const Extra &extra, const std::vector<Text> &outputs, Use &use, Scope &scope);
   void constant_node(const Node &n, Scope &scope, const Use &use);
   void function_node(const Node &n, const Function &f, Scope &scope);
   std::vector<Attribute> attributes_of(const Node &n, const Scope &scope) const;
@@ -191,9 +201,6 @@ class Importer {
   void forget(Scope &scope, const std::vector<Text> &outputs);
   // constants.cc
   Value *constant(const Tensor &t, Text name, Text from);
-  Value *constant(Text name, Text from, const IrType *type, std::vector<const Expr *> elements);
-  std::vector<const Expr *> literals(const Array &a);
-  Array array_of(const Tensor &t);
   struct Place {                         // where a tensor's bytes lie
     std::string_view path;
     int64_t offset;

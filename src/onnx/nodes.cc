@@ -1,6 +1,5 @@
 // The nodes of a graph, a body or a function, one after the other.
-#include "onnx/importer.h"
-#include "onnx/schema.h"
+#include "onnx/expand.h"
 #include "text/text.h"
 
 namespace mlc::onnx {
@@ -148,15 +147,15 @@ void Importer::import_node(const Node &n, Scope &scope) {
     return function_node(n, *f->second, scope);
   if (!is_default_domain(n.domain)) {
     if (!scope.opsets->count(n.domain)) invalid("the model imports no opset of domain \"{}\"", one_line(n.domain));
-    unsupported("operators of domain \"{}\"", one_line(n.domain));
-  }
-  if (!scope.opsets->count("")) invalid("the model imports no opset of ONNX's own operators");
+    if (!find_extra(n.domain, n.op)) unsupported("no such operator");
+  } else if (!scope.opsets->count("")) invalid("the model imports no opset of ONNX's own operators");
   standard_node(n, scope);
 }
 
 void Importer::standard_node(const Node &n, Scope &scope) {
-  int64_t opset = scope.opset();
-  const Schema *schema = find_schema(n.op);
+  const Extra *extra = find_extra(n.domain, n.op);
+  int64_t opset = scope.opsets->at(is_default_domain(n.domain) ? Text() : n.domain);
+  const Schema *schema = extra ? &extra->schema : find_schema(n.op);
   if (!schema) invalid("ONNX has no such operator");
   if (opset < schema->first) invalid("it came with opset {}", schema->first);
   Use use;
@@ -180,11 +179,12 @@ void Importer::standard_node(const Node &n, Scope &scope) {
   use.outputs = outputs.size();
   use.base = outputs[0];
 
+  if (extra && complete) return extra_node(n, *extra, outputs, use, scope);
   if (n.op == "Constant") return constant_node(n, scope, use);
   if (n.op == "If") return if_node(n, scope, use);
   if (n.op == "Loop") return loop_node(n, scope, use);
   if (n.op == "Scan") return scan_node(n, scope, use);
-  if (!find_op(n.op) && !is_converted(n.op)) unsupported("no such operator");
+  if (!extra && !find_op(n.op) && !is_converted(n.op)) unsupported("no such operator");
   if (!complete) {  // an error before it is the reason
     for (Text name : outputs)
       if (!name.empty()) scope.values.emplace(name, keep({name}));
@@ -204,6 +204,20 @@ void Importer::standard_node(const Node &n, Scope &scope) {
     if (use.advances) random_state = values.back();
   }
   for (size_t i = 0; i < values.size() && i < outputs.size(); ++i) bind(scope, outputs[i], values[i]);
+}
+
+// An operator that is written in others; each of its outputs is one of theirs.
+void Importer::extra_node(const Node &n, const Extra &extra, const std::vector<Text> &outputs, Use &use, Scope &scope) {
+  std::vector<Sym> names;
+  for (Text name : outputs) names.push_back(name_for(scope, name));
+  Expansion e(*this, n, scope, use, names);
+  extra.expand(e);
+  for (const Attribute &a : use.attributes) unsupported("attribute '{}'", one_line(a.name));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty()) continue;
+    if (!e.results[i]) unsupported("output {}", i);
+    bind(scope, outputs[i], e.results[i]);
+  }
 }
 
 void Importer::constant_node(const Node &n, Scope &scope, const Use &use) {

@@ -299,6 +299,32 @@ Value *Importer::emit(Text base, std::string op, std::vector<Value *> inputs, st
   return write(use, {})[0];
 }
 
+std::vector<Value *> Importer::emit_all(Text base, std::string op, size_t outputs, std::vector<Value *> inputs,
+                                        std::vector<Attribute> attributes) {
+  Use use;
+  use.op = std::move(op);
+  use.inputs = std::move(inputs);
+  use.attributes = std::move(attributes);
+  use.base = base;
+  use.from = from_;
+  use.outputs = use.listed = outputs;
+  return write(use, {});
+}
+
+void Importer::rename_last(Value *v, Sym name) {
+  auto *own = as<Name>(v->expr);
+  auto *last = own && !body_->entries.empty() ? as<Let>(body_->entries.back().stmt) : nullptr;
+  if (!last) return;
+  std::vector<Def> defs(last->defs.begin(), last->defs.end());
+  auto it = std::find_if(defs.begin(), defs.end(), [&](const Def &d) { return d.name == own->name && d.type->tensor; });
+  if (it == defs.end()) return;
+  it->name = name;
+  Let renamed = *last;
+  renamed.defs = b.list(defs);
+  body_->entries.back().stmt = b.make(renamed);
+  v->expr = b.name(name);
+}
+
 namespace {
 
 void collect(Exprs list, std::unordered_set<Sym> &out) {

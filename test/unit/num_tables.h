@@ -25,7 +25,7 @@ inline const FloatTable kFloatTables[] = {
      0x6014a900eb2ac796u, 0xa6fd605d7aa8a44du, 0x9ad3f447de0aed19u},
     {DType::F8E5M2FNUZ, 0x25df94ccd7707addu, 0x830f47fc912f949eu, 0x53cd13212788dcb2u,
      0xfce21ceb7c924392u, 0x44d1fb62595190b9u, 0xeae9b2bf0e0fd6a5u},
-    {DType::F4E2M1, 0x8d3e5330d3bf6025u, 0x9bc7e3f5f70baa8eu, 0x5796b51d670aa3ebu,
+    {DType::F4E2M1, 0x8d3e5330d3bf6025u, 0xefdbdecfaf09c1a1u, 0x5796b51d670aa3ebu,
      0x198f52f3c08cea84u, 0xe4a2ef6719006004u, 0x5796b51d670aa3ebu},
 };
 inline const uint64_t kIntToF32 = 0xd396237580b45c4eu, kUintToF32 = 0x503158aab5cb97abu;

@@ -59,8 +59,8 @@ def encode(x, t, saturate):
         largest = float(ml.finfo(t).max)
         y = np.clip(y, np.float32(-largest), np.float32(largest))
     code = bits(y.astype(t))
-    if name == "F4E2M1":  # NaN is 6.0 in ONNX
-        return canonical(code & np.uint64(15), np.isnan(x), 7)
+    if name == "F4E2M1":  # NaN is -0.0 whatever its sign
+        return canonical(code & np.uint64(15), np.isnan(x), 8)
     return canonical(code, np.isnan(y.astype(t).astype(np.float64)), MASK)
 
 

@@ -117,7 +117,7 @@ TEST(Convert, SpecialValues) {
       {DType::F8E4M3FNUZ, 1000, 240, kNan}, {DType::F8E5M2, kInf, 57344, kInf}, {DType::F8E5M2, -1e6, -57344, -kInf},
       {DType::F8E5M2FNUZ, kInf, 57344, kNan}, {DType::F8E8M0, 0, 0x1p-127, kNan}, {DType::F8E8M0, kInf, 0x1p127, kNan},
       {DType::F8E8M0, 3, 4, 4}, {DType::F8E8M0, 0x1.8p127, 0x1p127, kNan}, {DType::F8E8M0, -1, kNan, kNan},
-      {DType::F4E2M1, kInf, 6, 6}, {DType::F4E2M1, -7, -6, -6}, {DType::F4E2M1, 5, 4, 4}, {DType::F4E2M1, kNan, 6, 6},
+      {DType::F4E2M1, kInf, 6, 6}, {DType::F4E2M1, -7, -6, -6}, {DType::F4E2M1, 5, 4, 4}, {DType::F4E2M1, kNan, 0, 0},
       {DType::F4E2M1, 0.25, 0, 0}, {DType::F4E2M1, 0.75, 1, 1}, {DType::F16, kNan, kNan, kNan},
       {DType::F8E5M2, kNan, kNan, kNan}, {DType::F8E8M0, kNan, kNan, kNan},
   };
@@ -129,6 +129,7 @@ TEST(Convert, SpecialValues) {
   EXPECT_EQ(to_bits(DType::F16, scalar_of(DType::F16, -0.0)), 0x8000u);
   EXPECT_EQ(to_bits(DType::F8E4M3FN, scalar_of(DType::F8E4M3FN, -0.0)), 0x80u);
   EXPECT_EQ(to_bits(DType::F8E4M3FNUZ, scalar_of(DType::F8E4M3FNUZ, -0.0)), 0u);
+  for (double v : {kNan, -kNan, -0.0}) EXPECT_EQ(to_bits(DType::F4E2M1, scalar_of(DType::F4E2M1, v)), 8u);
   EXPECT_EQ(to_bits(DType::F8E5M2FNUZ, scalar_of(DType::F8E5M2FNUZ, -1e-30)), 0u);
   EXPECT_EQ(f16_of_f32(1.0f), 0x3c00);
   EXPECT_EQ(f32_of_f16(0x0001), 0x1p-24f);

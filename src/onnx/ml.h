@@ -1,0 +1,24 @@
+// What the classical models (ai.onnx.ml) share. Included by src/onnx/ml*.cc only.
+#pragma once
+#include "onnx/extras.h"
+
+namespace mlc::onnx {
+
+// x as a matrix of f32, or of f64 where it is that.
+Term features(Expansion &e, Term x);
+// The attribute post_transform, checked: NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT.
+Text post_transform(Expansion &e);
+Term transformed(Expansion &e, Term scores, Text transform);  // along the rows of a matrix
+
+// Labels of a classifier: as many as there are classes. Strings may only stand where nobody reads them.
+struct Labels {
+  std::vector<int64_t> ints;
+  size_t count = 0;
+  bool strings = false;
+};
+Labels labels(Expansion &e, Text ints, Text strings);
+// Output 0: the label of the largest score in each row, or of a class that is known by its number, i64[n].
+void give_label(Expansion &e, const Labels &l, Term number);
+Term best(Expansion &e, Term scores);
+
+}  // namespace mlc::onnx
