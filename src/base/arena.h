@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -54,7 +55,7 @@ class Arena {
     size_t size = own ? n + 64 : size_;
     if (!own && size_ < kLargest) size_ *= 2;
     char *mem = static_cast<char *>(malloc(size));
-    if (!mem) abort();
+    if (!mem) throw std::bad_alloc();
     if (size == kLargest) populate(mem, size);
     chunks_ = new (mem) Chunk{chunks_};
     char *p = mem + 16;

@@ -6,6 +6,7 @@
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace mlc {
 
@@ -60,11 +61,20 @@ int parse_command(int argc, char **argv, const Usage &u, Options &options) {
   return -1;
 }
 
+static int run_in_memory(const std::function<int()> &f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc &) {
+    fprintf(stderr, "%s: error: out of memory\n", program_invocation_short_name);
+    return 1;
+  }
+}
+
 int on_large_stack(const std::function<int()> &f) {
   struct Job { const std::function<int()> &f; int rc; } job = {f, 1};
   auto run = [](void *p) -> void * {
     Job &j = *static_cast<Job *>(p);
-    j.rc = j.f();
+    j.rc = run_in_memory(j.f);
     return nullptr;
   };
   pthread_t thread;
@@ -76,7 +86,7 @@ int on_large_stack(const std::function<int()> &f) {
     pthread_attr_destroy(&attr);
     if (rc == 0) return pthread_join(thread, nullptr), job.rc;
   }
-  return f();
+  return run_in_memory(f);
 }
 
 bool write_all(const std::string &path, std::string_view text, std::string *error) {
