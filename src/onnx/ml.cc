@@ -49,6 +49,13 @@ Term transformed(Expansion &e, Term x, Text transform) {
   return transform == "PROBIT" ? probit(e, x) : x;
 }
 
+Term two_classes(Expansion &e, Term s, Text transform, bool complement) {
+  if (transform == "PROBIT") return transformed(e, s, transform);
+  if (transform != "LOGISTIC" && complement) return e.concat({1.0 - s, s}, 1);
+  Term both = e.concat({e.op("Neg", {s}), s}, 1);
+  return transform == "LOGISTIC" ? e.op("Sigmoid", {both}) : both;
+}
+
 Labels labels(Expansion &e, Text ints, Text strings) {
   Labels l{e.integers(ints), 0, e.has_attr(strings)};
   std::vector<Text> names = e.texts(strings);
@@ -193,7 +200,7 @@ void label_encoder(Expansion &e) {
                    : is_int(values.type) ? e.ints("default", {integer}, {}, values.type)
                                          : e.floats("default", {number}, {}, values.type);
   Term hits = e.op("Equal", {e.unsqueeze(x, -1), keys.term});
-  if (is_float(x.elem())) {  // a key that is NaN fits NaN
+  if (is_float(x.elem()) && e.use.opset >= 4) {  // a key that is NaN fits NaN
     Term both = e.op("And", {e.unsqueeze(e.op("IsNaN", {x}), -1), e.op("IsNaN", {keys.term})});
     hits = e.op("Or", {hits, both});
   }
@@ -237,7 +244,7 @@ void linear_classifier(Expansion &e) {
   // One score tells two classes apart.
   Term positive = e.op("Greater", {scores, e.num(0, DType::F32)});
   give_label(e, l, e.op("Squeeze", {e.cast(positive, DType::I64), e.axes({1})}));
-  e.give(1, transformed(e, l.count == 2 ? e.concat({e.op("Neg", {scores}), scores}, 1) : scores, transform));
+  e.give(1, l.count == 2 ? two_classes(e, scores, transform, true) : transformed(e, scores, transform));
 }
 
 }  // namespace mlc::onnx

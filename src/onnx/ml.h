@@ -9,6 +9,8 @@ Term features(Expansion &e, Term x);
 // The attribute post_transform, checked: NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT.
 Text post_transform(Expansion &e);
 Term transformed(Expansion &e, Term scores, Text transform);  // along the rows of a matrix
+// What one score s says of two classes: 1 - s or -s, and s; LOGISTIC is the only transform of both.
+Term two_classes(Expansion &e, Term s, Text transform, bool complement);
 
 // Labels of a classifier: as many as there are classes. Strings may only stand where nobody reads them.
 struct Labels {

@@ -156,7 +156,8 @@ Trees old_trees(Expansion &e, const std::string &prefix) {  // "target" or "clas
 }
 
 Term based(Expansion &e, Term y, const std::vector<double> &base) {
-  return base.empty() ? y : y + constant(e, "base", base, {int64_t(base.size())}, y.elem());
+  bool none = std::all_of(base.begin(), base.end(), [](double v) { return v == 0; });
+  return none ? y : y + constant(e, "base", base, {int64_t(base.size())}, y.elem());
 }
 
 }  // namespace
@@ -171,7 +172,6 @@ void tree_regressor(Expansion &e) {
   e.give(0, e.cast(transformed(e, based(e, y, base), transform), DType::F32));
 }
 
-// Two classes of which the leaves know one: its score s against 1 - s or -s.
 void tree_classifier(Expansion &e) {
   Trees t = old_trees(e, "class");
   Term x = e.cast(features(e, e.in(0)), t.type);
@@ -195,9 +195,7 @@ void tree_classifier(Expansion &e) {
   Term s = e.cast(based(e, ensemble(e, x, t, 1, "SUM", t.type), base), DType::F32);
   Term over = e.op("Greater", {s, e.num(positive ? 0.5 : 0.0, DType::F32)});
   give_label(e, l, e.op("Squeeze", {e.cast(over, DType::I64), e.axes({1})}));
-  if (transform == "PROBIT") return e.give(1, transformed(e, s, transform));
-  if (positive) return e.give(1, e.concat({1.0 - s, s}, 1));
-  e.give(1, transformed(e, e.concat({e.op("Neg", {s}), s}, 1), transform));
+  e.give(1, two_classes(e, s, transform, positive));
 }
 
 // ---- the new form: nodes and leaves in lists of their own

@@ -1,0 +1,1 @@
+BvariableJD†±‘A]pnA%_ A³ã–A°ôšA]pnA;MŽA×?‹A„mgAF^A:qA~†Aï.ˆA=*ÜA×?‹Amf®Amf®A

@@ -1,0 +1,1 @@
+BvariableJDAÆAR×A˜Ù0AôÓ"A9ö+A;ÓA	T7Av¨,AB1A³¼AA}Î!Añï8AìžRAÊÛ)Ax‘PAßc/A
