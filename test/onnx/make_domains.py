@@ -177,7 +177,7 @@ def tree_ensemble(name, dtype, **more):  # nodes and leaves of three trees, each
                 nodes_trueleafs=[0, 1, 1, 0, 1, 1, 0, 1, 1], nodes_falsenodeids=[2, 1, 3, 5, 5, 7, 8, 9, 11],
                 nodes_falseleafs=[0, 1, 1, 0, 1, 1, 0, 1, 1], tree_roots=[0, 3, 6])
     r = np.random.default_rng(7)
-    
+
     def tensor(n, a):
         return numpy_helper.from_array(np.asarray(a), n)
 
