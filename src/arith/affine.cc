@@ -92,6 +92,17 @@ class Inverter {
     return out;
   }
 
+  // The terms with variables, and those without.
+  std::pair<Poly, Poly> parts(const Poly &p) {
+    Poly moving, fixed;
+    for (const Term &t : p.terms) {
+      auto f = e_.space.factors(t.mono);
+      bool moves = std::any_of(f.begin(), f.end(), [&](AtomId a) { return depends(a); });
+      (moves ? moving : fixed).terms.push_back(t);
+    }
+    return {moving, fixed};
+  }
+
   // How many values a mixed-radix sum has.
   Poly count(const std::vector<Digit> &l) {
     return l.empty() ? Poly(1) : e_.space.mul(l.back().scale, l.back().extent);
@@ -190,13 +201,18 @@ std::optional<Inverse> inverse(Build &b, const Map &m, Exprs extents, Syms names
     Inverse r{nullptr, {}, true};
     std::vector<Place> places;
     for (size_t k = 0; k < names.size(); k++) {
-      Poly p = e.normal(m.to->items[k]);
-      auto l = inv.digits(p, false);
+      auto [moving, fixed] = inv.parts(e.normal(m.to->items[k]));
+      auto l = inv.digits(moving, false);
+      bool mirrored = !l;  // n - 1 - i
+      if (mirrored) l = inv.digits(-moving, false);
       if (!l) return std::nullopt;
-      r.image.push_back(e.expr(inv.count(*l) + p.constant()));
-      if (p.constant()) r.onto = false;
+      Poly first = mirrored ? fixed - inv.count(*l) + 1 : fixed;
+      if (mirrored && !e.nonneg(first)) return std::nullopt;
+      r.image.push_back(e.expr(mirrored ? fixed + 1 : inv.count(*l) + fixed));
+      if (!inv.same(first, Poly())) r.onto = false;
       const Expr *y = b.name(names[k]);
-      if (p.constant()) y = b.binary(Op::Sub, y, b.integer(p.constant()));
+      if (mirrored) y = b.binary(Op::Sub, e.expr(fixed), y);
+      else if (!fixed.zero()) y = b.binary(Op::Sub, y, e.expr(fixed));
       for (size_t i = 0; i < l->size(); i++) {
         const Expr *v = i ? b.binary(Op::FloorDiv, y, e.expr((*l)[i].scale)) : y;
         if (i + 1 < l->size()) v = b.binary(Op::Mod, v, e.expr((*l)[i].extent));

@@ -105,10 +105,11 @@ bool Engine::search(const Poly &given, int depth) {
       Poly a, g;
       space.split(f, v, &a, &g);
       if (space.mentions(a, v) || !nonneg((sign > 0 ? a : -a) - 1)) continue;
-      // p = k v + r and a v + g >= 0: then |a| p >= |a| r - |k| g; if a divides k, p >= r - (k / a) g
+      // p = k v + r and a v + g >= 0: if a divides k, p >= r - (k / a) g; else |a| p >= |a| r - |k| g, and an integer
+      // p >= 0 if |a| p > -|a|
       Poly next;
       if (auto q = space.quotient(k, a)) next = r - space.mul(*q, g);
-      else next = (space.mul(a, r) - space.mul(k, g)) * sign;
+      else next = (space.mul(a, r) - space.mul(k, g) + a) * sign - 1;
       if (search(next, depth + 1)) return true;
     }
     return false;

@@ -1,6 +1,6 @@
 // Private to this room: the verifier of one function. One file a subject: scope.cc (names, types),
 // function.cc (signature, which statement where), statements.cc (what graphs and kernels share),
-// graph.cc (values), ops.cc (operators), kernel.cc (stores, computes, blocks), calls.cc, index.cc (proofs).
+// graph.cc (values), ops.cc (operators), kernel.cc (stores, computes, blocks), calls.cc, index.cc and cover.cc (proofs).
 #pragma once
 #include <deque>
 #include <unordered_set>
@@ -138,7 +138,9 @@ class FuncChecker {
   void subscripts(const Expr *e, bool sure = true);  // sure: evaluated whenever the statement is
   void access(const Load &l, const Type *t, bool sure);
   void inside(const Expr *i, const Expr *dim, const Load &l, bool sure);
-  void bound_axis(const Axis &a, bool guarded);
+  bool bound_axis(const Axis &a, bool guarded);
+  bool reaches(const Axis &a);                // cover.cc
+  void cover(const Block &s);                 // a remark unless every point of the axes is taken once
   void known(const Expr *cond);               // holds until the scope closes
   void unproved(std::string what);            // a remark, when proving
 

@@ -130,18 +130,18 @@ void FuncChecker::inside(const Expr *i, const Expr *dim, const Load &l, bool sur
 }
 
 // A binding is inside its domain where the guard holds.
-void FuncChecker::bound_axis(const Axis &a, bool guarded) {
+bool FuncChecker::bound_axis(const Axis &a, bool guarded) {
   Interval first = interval(a.binding, bounds_);
   Interval past = interval(fold(b_, Op::Add, fold(b_, Op::Sub, a.binding, a.domain), b_.integer(1)), bounds_);
   bool empty = first.lo > first.hi || past.lo > past.hi;
   if (!guarded && !maybe_ && !empty && (first.hi < 0 || past.lo > 0)) {
-    error(a.binding->at, "axis {} is bound to {}, outside its domain {}", text(a.name), print(b_, a.binding),
-          print(b_, a.domain));
-    return;
+    return fail(a.binding->at, "axis {} is bound to {}, outside its domain {}", text(a.name), print(b_, a.binding),
+                print(b_, a.domain));
   }
   if (prove_ && !guarded && !provably_inside(b_, a.binding, a.domain, bounds_))
     unproved(fmt::format("axis {} bound to {} not proved inside its domain {}", text(a.name), print(b_, a.binding),
                          print(b_, a.domain)));
+  return true;
 }
 
 }  // namespace mlc

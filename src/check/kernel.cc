@@ -148,8 +148,8 @@ void FuncChecker::block(const Block &s) {
     bool ok = index(a.domain) & index(a.binding);
     good.push_back(ok);
     if (!ok) continue;
-    if (!affine(a.binding)) error(a.binding->at, "binding of axis {} is not affine in loops", text(a.name));
-    bound_axis(a, s.guard != nullptr);
+    if (!affine(a.binding)) ok = fail(a.binding->at, "binding of axis {} is not affine in loops", text(a.name));
+    good.back() = bound_axis(a, s.guard != nullptr) && ok && reaches(a);
     reduces |= a.kind == AxisKind::Reduce;
     if (a.kind != AxisKind::Reduce || s.inits.empty()) continue;
     if (is_int(a.domain, 0))
@@ -165,6 +165,7 @@ void FuncChecker::block(const Block &s) {
     }
   }
   if (s.guard) scalar(s.guard, DType::Bool);
+  if (std::find(good.begin(), good.end(), false) == good.end()) cover(s);
 
   Mark m = open();
   ++depth_;

@@ -362,14 +362,15 @@ TEST(Arith, Assumptions) {
 
 TEST(Arith, Proofs) {
   Build b;
-  Setting s(b, {{{"i", "n"}, {"j", "m"}, {"k", "48"}, {"r", "s"}, {"c", "t"}}, {"n", "m", "s", "t"}, {"s <= t", "t <= 100 * n"}}, false);
+  Setting s(b, {{{"i", "n"}, {"j", "m"}, {"k", "48"}, {"r", "s"}, {"c", "t"}, {"f", "n * 20"}}, {"n", "m", "s", "t"}, {"s <= t", "t <= 100 * n"}}, false);
   for (const char *yes : {
            "i * m + j < n * m", "i * m + j >= 0", "i * 16 + k // 3 < n * 16", "min(16, n - i) <= 16", "i // 4 * 4 <= i",
            "(n + 15) // 16 * 16 >= n", "(n + 15) // 16 * 16 < n + 16", "r < t", "r + t - s >= 0", "c < 100 * n", "n > 0",
            "(i * m + j) * 2 + 1 < 2 * n * m", "min(i + 5, n - 1) < n", "max(i - 5, 0) < n", "i % 7 < n + 7", "(k * 3) // 16 < 9",
-           "(i * m + j) // m < n", "(i + j) // 2 < n + m", "(n * m) // 2 <= n * m", "k % 16 + k // 16 * 16 == k", "i != n"})
+           "(i * m + j) // m < n", "(i + j) // 2 < n + m", "(n * m) // 2 <= n * m", "k % 16 + k // 16 * 16 == k", "i != n",
+           "f // 20 < n", "f // 20 * 20 + 19 < n * 20", "f * 3 // 60 < n"})
     EXPECT_TRUE(prove(b, s.parse(yes), s.known)) << yes;
-  for (const char *no : {"i * m + j < n * m - 1", "r < s - 1", "n > 1", "k < 47", "i < m", "t <= s", "i // 4 * 4 == i"})
+  for (const char *no : {"i * m + j < n * m - 1", "r < s - 1", "n > 1", "k < 47", "i < m", "t <= s", "i // 4 * 4 == i", "f // 19 < n", "f // 20 < n - 1"})
     EXPECT_FALSE(prove(b, s.parse(no), s.known)) << no;
   EXPECT_TRUE(provably_equal(b, s.parse("(x + 1) * (x - 1)"), s.parse("x * x - 1")));
   EXPECT_FALSE(provably_equal(b, s.parse("x"), s.parse("y")));
@@ -431,6 +432,11 @@ TEST(Arith, Inverses) {
       {"[i, j] -> [(i * 4 + j) // 6, (i * 4 + j) % 6]", {"3", "4"}, true,
        "[y0, y1] -> [(y0 * 6 + y1) // 4, (y0 * 2 + y1) % 4]"},
       {"[i, j] -> [i + 2, j]", {"5", "4"}, false, "[y0, y1] -> [y0 - 2, y1]"},
+      {"[i, j] -> [m - 1 - j, i]", {"n", "m"}, true, "[y0, y1] -> [y1, m - y0 - 1]"},
+      {"[i, j] -> [19 - i * 4 - j]", {"5", "4"}, true, "[y0] -> [(19 - y0) // 4, (y0 * 3 + 3) % 4]"},
+      {"[i] -> [9 - i]", {"5"}, false, "[y0] -> [9 - y0]"},
+      {"[i] -> [i + n]", {"m"}, false, "[y0] -> [y0 - n]"},
+      {"[i] -> [3 - i]", {"5"}, true, ""},
       {"[i, j, k] -> [j * 2 + k, i]", {"4", "3", "2"}, true, "[y0, y1] -> [y1, y0 // 2, y0 % 2]"},
       {"[i, j] -> [i, 0]", {"4", "1"}, true, "[y0, y1] -> [y0, 0]"},
       {"[i, j] -> [i + j]", {"4", "4"}, true, ""},

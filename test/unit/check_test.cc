@@ -100,7 +100,8 @@ TEST_F(Check, ProofsAreRemarks) {
             "");
   EXPECT_EQ(remarks("  for i0 in n // 8\n  for i1 in 9 {\n    block y {\n      spatial i in n = i0 * 8 + i1\n"
                     "      y[i] = x[i]\n    }\n  }\n"),
-            "mlc-check: note: @k: axis i bound to i0 * 8 + i1 not proved inside its domain n\n");
+            "mlc-check: note: @k: axis i bound to i0 * 8 + i1 not proved inside its domain n\n"
+            "mlc-check: note: @k: block y not proved to take every point of its axes once\n");
 }
 
 TEST_F(Check, CallsSolveDimensions) {
