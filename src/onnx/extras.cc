@@ -12,7 +12,7 @@ constexpr Extra kExtras[] = {
 
 const Extra *find_extra(Text domain, Text op) {
   for (const Extra &e : kExtras)
-    if (e.schema.name == op && e.domain == domain) return &e;
+    if (e.schema.name == op && (e.domain == domain || (e.domain.empty() && is_default_domain(domain)))) return &e;
   return nullptr;
 }
 

@@ -114,6 +114,61 @@ void matmul(Define &d) {
   });
 }
 
+// ---- MatMulNBits: a b', b[n, k] = (code - zero) * scale, codes of a few bits in bytes, the first in the lowest bits;
+// b[n, block, byte], scales[n, block]; zero points packed like b, or floats like scales, or half of the codes
+
+namespace {
+// Code i of packed bytes: at(byte), shifted and masked.
+X code_of(Define &d, int64_t bits, X i, const std::function<X(X)> &at) {
+  constexpr DType u8 = DType::U8;
+  if (bits == 8) return at(i);
+  int64_t per = 8 / bits;
+  return call("bitand", {call("shr", {at(floordiv(i, per)), cast(u8, (i % per) * bits)}), lit(d.b, double((1 << bits) - 1), u8)});
+}
+}  // namespace
+
+std::vector<Dims> matmul_bits_shape(OpUse &u) {
+  int64_t bits = u.attr_int("bits"), block = u.attr_int("block_size");
+  if (bits != 2 && bits != 4 && bits != 8) u.lack(fmt::format("codes of {} bits", bits));
+  if (block < 1 || block * bits % 8) u.fail(fmt::format("attribute 'block_size': found {}", block));
+  if (u.rank(0) < 1 || u.rank(1) != 3 || u.rank(2) != 2) u.fail("expected b of rank 3 and scales of rank 2");
+  Dims y = u.dims(0), b = u.dims(1);
+  u.assume_equal(b[1], ceildiv(y.back(), u.lit(block)), "blocks of b");
+  u.assume_equal(b[2], u.lit(block * bits / 8), "bytes of a block");
+  u.assume_equal(u.dim(2, 0), b[0], "rows of the scales");
+  u.assume_equal(u.dim(2, 1), b[1], "blocks of the scales");
+  if (u.has(3)) {
+    if (u.rank(3) != 2) u.fail("input 3 (zero_points): expected a matrix");
+    u.assume_equal(u.dim(3, 0), b[0], "rows of the zero points");
+    u.assume_equal(u.dim(3, 1), u.elem(3) == DType::U8 ? ceildiv(b[1] * bits, u.lit(8)) : b[1], "columns of the zero points");
+  }
+  y.back() = b[0];
+  return {y};
+}
+
+void matmul_bits(Define &d) {
+  Tensor a = d.in(0), b = d.in(1), scales = d.in(2), y = d.out();
+  DType t = y.elem(), wide = accumulator(t);
+  int64_t bits = d.attr_int("bits"), block = d.attr_int("block_size");
+  d.compute(y, [&](const Indices &i) {
+    X n = i.back();
+    X v = d.reduce("sum", {a.dims.back()}, [&](const Indices &k) {
+      X group = floordiv(k[0], block), zero = lit(d.b, double(1 << (bits - 1)), wide);
+      X code = code_of(d, bits, k[0] % block, [&](X byte) { return b({n, group, byte}); });
+      if (d.has(3)) {
+        Tensor z = d.in(3);
+        bool packed = z.elem() == DType::U8;
+        zero = packed ? cast(wide, code_of(d, bits, group, [&](X byte) { return z({n, byte}); }))
+                      : as_type(z({n, group}), z.elem(), wide);
+      }
+      Indices at = i;
+      at.back() = k[0];
+      return as_type(a(at), t, wide) * ((cast(wide, code) - zero) * as_type(scales({n, group}), t, wide));
+    });
+    return as_type(v, wide, t);
+  });
+}
+
 std::vector<Dims> matmul_integer_shape(OpUse &u) { return product_shape(u, 0, 1); }
 void matmul_integer(Define &d) {
   Tensor a = d.in(0), b = d.in(1), y = d.out();

@@ -21,12 +21,12 @@ OUT = pathlib.Path(sys.argv[1])
 ONLY = sys.argv[2:]
 TYPES = {np.dtype(k): v for k, v in {
     "float32": T.FLOAT, "float64": T.DOUBLE, "float16": T.FLOAT16, "int64": T.INT64, "int32": T.INT32, "int8": T.INT8,
-    "uint8": T.UINT8, "bool": T.BOOL}.items()}
+    "uint8": T.UINT8, "int16": T.INT16, "uint16": T.UINT16, "bool": T.BOOL}.items()}
 OPSETS = {"": 17, "ai.onnx.ml": 3, "com.microsoft": 1}
 seen = set()
 
 
-def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, outputs=None):
+def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, reference=None):
     """The model with its inputs (a dict) and what ONNX Runtime makes of them."""
     assert name not in seen, name
     seen.add(name)
@@ -34,7 +34,7 @@ def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, outputs=None
         return
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession((reference or model).SerializeToString(), options, providers=["CPUExecutionProvider"])
     found = session.run(None, inputs)
     if expected is not None:
         for want, got in zip(expected, found):
@@ -52,23 +52,28 @@ def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, outputs=None
 
 
 def case(name, op, inputs, outputs=1, domain="com.microsoft", constants=(), opset=None, rtol=1e-3, atol=1e-5, free=None,
-         **attributes):
+         more=None, nodes=None, **attributes):
     """One node. `inputs`: name -> array, or None where one is left out; those in `constants` are initializers.
-    `free`: name -> dimensions with symbols. `outputs`: their number, or their names where some are left out ("")."""
+    `free`: name -> dimensions with symbols. `nodes`: the same in ONNX's own operators, where the runtime has no such
+    operator on a CPU. `outputs`: their number, or their names where some are left out ("")."""
     names = [k if v is not None else "" for k, v in inputs.items()]
     results = outputs if isinstance(outputs, list) else [f"y{i}" if i else "y" for i in range(outputs)]
     given = {k: np.asarray(v) for k, v in inputs.items() if v is not None}
-    node = h.make_node(op, names, results, name=op.lower(), domain=domain, **attributes)
+    node = h.make_node(op, names, results, name=op.lower(), domain=domain, **attributes, **(more or {}))
     free = free or {}
     infos = [h.make_tensor_value_info(k, TYPES[v.dtype], free.get(k, v.shape)) for k, v in given.items() if k not in constants]
-    graph = h.make_graph([node], name, infos, [onnx.ValueInfoProto(name=r) for r in results if r],
-                         [numpy_helper.from_array(given[k], k) for k in constants])
     opsets = dict(OPSETS)
     if opset:
         opsets[domain] = opset
-    model = h.make_model(graph, opset_imports=[h.make_opsetid(d, v) for d, v in opsets.items()], ir_version=8,
-                         producer_name="mlc test")
-    write(name, model, {k: v for k, v in given.items() if k not in constants}, rtol, atol)
+
+    def model(nodes):
+        graph = h.make_graph(nodes, name, infos, [onnx.ValueInfoProto(name=r) for r in results if r],
+                             [numpy_helper.from_array(given[k], k) for k in constants])
+        return h.make_model(graph, opset_imports=[h.make_opsetid(d, v) for d, v in opsets.items()], ir_version=8,
+                            producer_name="mlc test")
+
+    write(name, model([node]), {k: v for k, v in given.items() if k not in constants}, rtol, atol,
+          reference=nodes and model(nodes))
 
 
 rng = np.random.default_rng(0)
@@ -192,6 +197,162 @@ def tree_ensemble(name, dtype, **more):  # nodes and leaves of three trees, each
 tree_ensemble("tree_ensemble_sum", np.float32, aggregate_function=1)
 tree_ensemble("tree_ensemble_average_f64", np.float64, aggregate_function=0)
 tree_ensemble("tree_ensemble_softmax_zero", np.float32, post_transform=3)  # 1 and 2 are exchanged in the runtime
+
+
+
+# ---- com.microsoft
+
+def fit(a, dtype=np.uint8):
+    """Scale and zero point that cover a's range, and a quantised."""
+    info = np.iinfo(dtype)
+    lo, hi = min(a.min(), 0), max(a.max(), 0)
+    scale = np.float32((hi - lo) / (info.max - info.min))
+    zero = dtype(np.clip(np.rint(info.min - lo / scale), info.min, info.max))
+    return np.clip(np.rint(a / scale) + zero, info.min, info.max).astype(dtype), scale, zero
+
+
+a, b = f32(3, 8), f32(8)
+case("gelu", "Gelu", {"x": a}, free={"x": ["n", 8]})
+case("bias_gelu", "BiasGelu", {"x": a, "b": b}, constants="b")
+case("fast_gelu", "FastGelu", {"x": a, "b": b}, constants="b")
+case("fast_gelu_plain", "FastGelu", {"x": a})
+case("quick_gelu", "QuickGelu", {"x": a}, alpha=1.25)
+m = f32(2, 3, 4, 5)
+case("fused_matmul", "FusedMatMul", {"a": m, "b": f32(2, 3, 6, 5)}, alpha=0.5, transB=1)
+case("fused_matmul_batch", "FusedMatMul", {"a": f32(4, 2, 3, 5), "b": f32(2, 3, 5, 6)}, transBatchA=1)
+case("fused_matmul_both", "FusedMatMul", {"a": f32(2, 5, 3), "b": f32(2, 4, 5)}, transA=1, transB=1)
+case("fused_gemm", "FusedGemm", {"a": a, "b": f32(5, 8), "c": f32(5)}, transB=1, alpha=0.5, activation="LeakyRelu",
+     activation_alpha=0.1)
+case("fused_gemm_relu", "FusedGemm", {"a": a, "b": f32(8, 5)}, activation="Relu")
+image = f32(1, 4, 6, 6)
+case("fused_conv", "FusedConv", {"x": image, "w": f32(2, 4, 3, 3), "b": f32(2)}, constants="wb", activation="Relu",
+     pads=[1, 1, 1, 1], kernel_shape=[3, 3])
+case("fused_conv_sum", "FusedConv", {"x": image, "w": f32(2, 4, 3, 3), "b": f32(2), "z": f32(1, 2, 4, 4)}, constants="wb",
+     activation="Clip", activation_params=[-0.5, 1.5], kernel_shape=[3, 3])
+h3 = f32(2, 3, 8)
+case("skip_layer_norm", "SkipLayerNormalization", {"x": h3, "s": f32(2, 3, 8), "g": f32(8), "b": f32(8), "bias": f32(8)},
+     ["y", "", "", "sum"], constants=("g", "b", "bias"), epsilon=1e-5, free={"x": ["n", "t", 8], "s": ["n", "t", 8]})
+case("skip_layer_norm_plain", "SkipLayerNormalization", {"x": h3, "s": f32(2, 3, 8), "g": f32(8)})
+case("skip_simplified_layer_norm", "SkipSimplifiedLayerNormalization", {"x": h3, "s": f32(2, 3, 8), "g": f32(8)},
+     ["y", "", "", "sum"], epsilon=1e-6)
+case("simplified_layer_norm", "SimplifiedLayerNormalization", {"x": h3, "g": f32(8)}, domain="", axis=-1, epsilon=1e-6)
+ids = np.int32([[1, 4, 2], [0, 3, 1]])
+case("embed_layer_norm", "EmbedLayerNormalization", {
+    "ids": ids, "segments": np.int32([[0, 0, 1], [0, 1, 1]]), "words": f32(6, 8), "places": f32(5, 8), "kinds": f32(2, 8),
+    "g": f32(8), "b": f32(8), "mask": np.int32([[1, 1, 0], [1, 1, 1]])}, 2, epsilon=1e-5)
+case("embed_layer_norm_sum", "EmbedLayerNormalization", {
+    "ids": ids, "segments": None, "words": f32(6, 8), "places": f32(5, 8), "kinds": None, "g": f32(8), "b": f32(8),
+    "mask": None, "where": np.int32([[4, 0, 1], [2, 2, 3]])}, ["y", "", "sum"])
+
+
+def blocks(n, k, block, bits):
+    return quantized(np.uint8, n, -(-k // block), block * bits // 8)
+
+
+wide = f32(2, 3, 32)
+for bits in (4, 8):
+    case(f"matmul_{bits}_bits", "MatMulNBits", {"a": wide, "b": blocks(6, 32, 16, bits), "s": np.abs(f32(6, 2))}, N=6, K=32,
+         bits=bits, block_size=16, constants="bs", rtol=2e-3, atol=1e-3)
+    case(f"matmul_{bits}_bits_zero", "MatMulNBits", {"a": f32(3, 40), "b": blocks(6, 40, 16, bits), "s": np.abs(f32(6, 3)),
+         "z": quantized(np.uint8, 6, (3 * bits + 7) // 8)}, N=6, K=40, bits=bits, block_size=16, constants="bsz", rtol=2e-3, atol=1e-3)
+case("matmul_4_bits_bias", "MatMulNBits", {"a": f32(3, 32), "b": blocks(6, 32, 32, 4), "s": np.abs(f32(6, 1)), "z": None, "g": None,
+     "bias": f32(6)}, N=6, K=32, bits=4, block_size=32, constants=("b", "s", "bias"), rtol=2e-3, atol=1e-3)
+
+# Quantised: all exact.
+for dtype in (np.uint8, np.int8):
+    tag = np.dtype(dtype).name
+    qa, sa, za = fit(f32(3, 4, 5), dtype)
+    qb, sb, zb = fit(f32(4, 5), dtype)
+    out = {"sy": np.float32(0.04), "zy": dtype(7)}
+    pair = {"a": qa, "sa": sa, "za": za, "b": qb, "sb": sb, "zb": zb}
+    case(f"qlinear_add_{tag}", "QLinearAdd", {**pair, **out})
+    case(f"qlinear_mul_{tag}", "QLinearMul", {**pair, **out})
+    one = {"a": qa, "sa": sa, "za": za}
+    case(f"qlinear_sigmoid_{tag}", "QLinearSigmoid", {**one, "sy": np.float32(1 / 256), "zy": dtype(np.iinfo(dtype).min)})
+    case(f"qlinear_leaky_relu_{tag}", "QLinearLeakyRelu", {**one, **out}, alpha=0.2)
+    least = {"sy": np.float32(1 / 256), "zy": dtype(np.iinfo(dtype).min)}
+    case(f"qlinear_softmax_{tag}", "QLinearSoftmax", {**one, **least}, axis=-1, more={"opset": 13})
+    case(f"qlinear_softmax_flat_{tag}", "QLinearSoftmax", {**one, **least}, axis=1, more={"opset": 12})
+    case(f"qlinear_concat_{tag}", "QLinearConcat", {**out, "a": qa, "sa": sa, "za": za, "b": qb[None], "sb": sb, "zb": zb}, axis=0)
+    qi, si, zi = fit(f32(1, 3, 6, 6), dtype)
+    pool = {"x": qi, "sx": si, "zx": zi, **out}
+    case(f"qlinear_average_pool_{tag}", "QLinearAveragePool", pool, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+    case(f"qlinear_global_average_pool_{tag}", "QLinearGlobalAveragePool", pool, channels_last=0)
+    case(f"qlinear_global_average_pool_last_{tag}", "QLinearGlobalAveragePool", pool, channels_last=1)
+case("qlinear_where", "QLinearWhere", {"c": rng.integers(0, 2, (3, 4, 5)).astype(bool), "a": qa, "sa": sa, "za": za, "b": qb, "sb": sb,
+     "zb": zb, **out})
+qm, sm, zm = fit(f32(4, 6))
+qw, sw, zw = fit(f32(6, 5), np.int8)
+columns = {"w": qw, "sw": np.float32([0.01, 0.02, 0.03, 0.04, 0.05])}
+case("qgemm", "QGemm", {"a": qm, "sa": sm, "za": zm, "b": qw, "sb": sw, "zb": zw, "c": rng.integers(-500, 500, 5).astype(np.int32),
+     "sy": np.float32(0.05), "zy": np.uint8(100)}, alpha=1.0)
+case("qgemm_float", "QGemm", {"a": qm.T.copy(), "sa": sm, "za": zm, "b": qw.T.copy(), "sb": columns["sw"], "zb": np.int8([0, 1, 2, -3, 0])},
+     transA=1, transB=1, alpha=1.0)
+case("matmul_integer_to_float", "MatMulIntegerToFloat", {"a": qm, "b": qw, "sa": sm, "sb": sw, "za": zm, "zb": zw, "bias": f32(5)})
+case("matmul_integer_to_float_columns", "MatMulIntegerToFloat", {"a": qm, "b": qw, "sa": sm, "sb": columns["sw"]})
+case("dynamic_quantize_matmul", "DynamicQuantizeMatMul", {"a": f32(4, 6), "b": qw, "sb": sw, "zb": zw, "bias": f32(5)}, constants=("b",),
+     atol=1e-3)
+case("dynamic_quantize_matmul_columns", "DynamicQuantizeMatMul", {"a": f32(2, 4, 6), "b": qw, "sb": columns["sw"]}, atol=1e-3)
+case("ms_quantize_linear_u16", "QuantizeLinear", {"x": f32(3, 4), "s": np.float32(0.001), "z": np.uint16(30000)})
+case("ms_dequantize_linear_i16", "DequantizeLinear", {"x": quantized(np.int16, 3, 4), "s": np.float32(0.001), "z": np.int16(-30)})
+
+# Attention: 2 sequences, 4 tokens, 2 heads of 4.
+tokens, weights, bias3 = f32(2, 4, 6), f32(6, 24), f32(24)
+same = dict(constants=("w", "bias"), num_heads=2, atol=1e-4)
+case("attention_plain", "Attention", {"x": tokens, "w": weights, "bias": bias3}, free={"x": ["n", "t", 6]}, **same)
+case("attention_causal", "Attention", {"x": tokens, "w": weights, "bias": bias3}, unidirectional=1, **same)
+case("attention_lengths", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([3, 4])}, **same)
+case("attention_ends_starts", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([4, 3, 1, 0])}, **same)
+case("attention_mask", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([[1, 1, 0, 1], [0, 1, 1, 1]])}, **same)
+case("attention_mask_3d", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": rng.integers(0, 2, (2, 4, 4)).astype(np.int32)}, **same)
+case("attention_past", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": None, "past": f32(2, 2, 2, 3, 4)}, 2, unidirectional=1, **same)
+case("attention_bias", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": None, "past": None, "extra": f32(1, 2, 4, 4)}, scale=0.3, **same)
+case("attention_sizes", "Attention", {"x": tokens, "w": f32(6, 20), "bias": f32(20)}, qkv_hidden_sizes=[8, 8, 4], **same)
+q, k, v = f32(2, 4, 8), f32(2, 5, 8), f32(2, 5, 6)
+case("mha_plain", "MultiHeadAttention", {"q": q, "k": k, "v": v}, num_heads=2, free={"q": ["n", "t", 8], "k": ["n", "s", 8], "v": ["n", "s", 6]})
+case("mha_bias", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": f32(22)}, num_heads=2)
+case("mha_mask", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": None, "mask": np.int32([[1, 1, 1, 0, 0], [1, 1, 0, 1, 1]])}, num_heads=2)
+case("mha_past", "MultiHeadAttention", {"q": q, "k": f32(2, 4, 8), "v": f32(2, 4, 8), "b": None, "mask": None, "extra": f32(2, 2, 4, 7), "pk": f32(2, 2, 3, 4),
+     "pv": f32(2, 2, 3, 4)}, 3, num_heads=2)
+case("mha_causal", "MultiHeadAttention", {"q": q, "k": f32(2, 4, 8), "v": f32(2, 4, 8)}, num_heads=2, unidirectional=1, scale=0.4)
+qx, sx, zx = fit(tokens)
+qqw, sqw, zqw = fit(weights, np.int8)
+case("qattention", "QAttention", {"x": qx, "w": qqw, "b": bias3, "sx": sx, "sw": sqw, "mask": np.int32([3, 4]), "zx": zx, "zw": zqw},
+     constants=("w", "b", "sx", "sw", "zx", "zw"), num_heads=2, atol=1e-3)
+case("qattention_causal", "QAttention", {"x": qx, "w": qqw, "b": bias3, "sx": sx, "sw": sqw, "mask": None, "zx": zx, "zw": zqw},
+     constants=("w", "b", "sx", "sw", "zx", "zw"), num_heads=2, unidirectional=1, atol=1e-3)
+angle = rng.uniform(0, 3, (10, 2)).astype(np.float32)
+rope = {"cos": np.cos(angle), "sin": np.sin(angle)}
+case("rotary_3d", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope}, constants=("cos", "sin"))
+case("rotary_offset", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([5]), **rope}, interleaved=1, constants=("cos", "sin"))
+case("rotary_4d", "RotaryEmbedding", {"x": f32(2, 2, 3, 4), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope})
+
+# What the runtime has for other machines only, against the same in ONNX's operators.
+n = h.make_node
+last = f32(1, 5, 6, 4)
+case("nhwc_conv", "NhwcConv", {"x": last, "w": f32(3, 4, 3, 3), "b": f32(3)}, constants=("w", "b"), pads=[1, 1, 1, 1], strides=[2, 2], nodes=[
+    n("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]), n("Conv", ["t", "w", "b"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+    n("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1])])
+case("bias_split_gelu", "BiasSplitGelu", {"x": f32(2, 3, 8), "b": f32(8)}, nodes=[
+    n("Add", ["x", "b"], ["s"]), n("Split", ["s"], ["l", "r"], axis=-1), n("Gelu", ["r"], ["g"], domain="com.microsoft"),
+    n("Mul", ["l", "g"], ["y"])])
+case("bias_add", "BiasAdd", {"x": f32(2, 3, 4), "b": f32(4), "s": f32(2, 3, 4)}, nodes=[n("Add", ["x", "b"], ["t"]), n("Add", ["t", "s"], ["y"])])
+group = [
+    n("Constant", [], ["shape"], value_ints=[1, 2, -1]), n("Constant", [], ["one"], value_floats=[1.0, 1.0]),
+    n("Constant", [], ["zero"], value_floats=[0.0, 0.0]), n("Constant", [], ["whole"], value_ints=[1, 4, 5, 6]),
+    n("Transpose", ["sum"], ["t"], perm=[0, 3, 1, 2]), n("Reshape", ["t", "shape"], ["r"]),
+    n("InstanceNormalization", ["r", "one", "zero"], ["i"], epsilon=1e-5), n("Reshape", ["i", "whole"], ["w"]),
+    n("Transpose", ["w"], ["l"], perm=[0, 2, 3, 1]), n("Mul", ["l", "g"], ["m"]), n("Add", ["m", "b"], ["u"])]
+case("group_norm", "GroupNorm", {"x": last, "g": f32(4), "b": f32(4)}, groups=2, activation=0, epsilon=1e-5,
+     nodes=[n("Identity", ["x"], ["sum"]), *group, n("Identity", ["u"], ["y"])])
+case("group_norm_silu", "GroupNorm", {"x": last, "g": f32(4), "b": f32(4)}, groups=2, activation=1, epsilon=1e-5,
+     nodes=[n("Identity", ["x"], ["sum"]), *group, n("Sigmoid", ["u"], ["v"]), n("Mul", ["u", "v"], ["y"])])
+case("skip_group_norm", "SkipGroupNorm", {"x": last, "g": f32(4), "b": f32(4), "s": f32(1, 4), "bias": f32(4)}, ["y", "sum"], groups=2,
+     activation=0, epsilon=1e-5, nodes=[n("Add", ["x", "s"], ["xs"]), n("Add", ["xs", "bias"], ["sum"]), *group, n("Identity", ["u"], ["y"])])
+case("mha_packed", "MultiHeadAttention", {"q": f32(2, 4, 2, 3, 4)}, num_heads=2, nodes=[
+    n("Split", ["q"], ["a", "b", "c"], axis=3), n("Constant", [], ["flat"], value_ints=[2, 4, 8]),
+    *[n("Reshape", [p, "flat"], [p + "f"]) for p in "abc"],
+    n("MultiHeadAttention", ["af", "bf", "cf"], ["y"], domain="com.microsoft", num_heads=2)])
 
 
 def sklearn():

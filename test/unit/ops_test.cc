@@ -487,6 +487,7 @@ constexpr Row kRows[] = {
     {"x: f32[4, 4], l: i64[4]", "y: f32[] = ReverseSequence(x, l)", "f32[4, 4]"},
     {"x: f32[3, 4]", "v: f32[], i: i64[] = TopK(x, [3]) {largest = 0}", "f32[3, 3], i64[3, 3]"},
     {"x: f32[3, 4], u: f32[3, 1]", "y: f32[] = TensorScatter(x, u) {axis = 1, mode = \"circular\"}", "f32[3, 4]"},
+    {"x: f32[n, 40], b: u8[6, 3, 8], s: f32[6, 3], z: u8[6, 2]", "y: f32[] = MatMulNBits(x, b, s, z) {block_size = 16}", "f32[n, 6]"},
     // quantisation, losses
     {"x: f32[n, 4], s: f32[4], z: i8[4]", "y: f32[] = QuantizeLinear(x, s, z)", "i8[n, 4]"},
     {"x: u8[n, 4], s: f16[]", "y: f32[] = DequantizeLinear(x, s)", "f32[n, 4]"},
