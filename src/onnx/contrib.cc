@@ -151,13 +151,14 @@ void skipped(Expansion &e, bool rms) {
   e.give(3, x);
   if (rms) {
     Attribute eps = epsilon(e, 1e-12f);
-    if (e.wants(1) && (e.is_read(1) || e.is_read(2))) unsupported("outputs 1 and 2: statistics");
+    if (e.is_read(1) || e.is_read(2)) unsupported("outputs 1 and 2: statistics");
     Term y = e.op("RMSNormalization", {x, e.in(2)}, {eps});
     for (size_t k : {1, 2}) e.give(k, y);
     return e.give(0, y);
   }
-  auto y = e.ops("LayerNormalization", e.wants(2) ? 3 : e.wants(1) ? 2 : 1, {x, e.in(2), e.maybe(3)}, {epsilon(e, 1e-12f)});
-  for (size_t k = y.size(); k-- > 0;) e.give(k, y[k]);
+  auto y = e.ops("LayerNormalization", e.is_read(2) ? 3 : e.is_read(1) ? 2 : 1, {x, e.in(2), e.maybe(3)},
+                 {epsilon(e, 1e-12f)});
+  for (size_t k : {2, 1, 0}) e.give(k, y[k < y.size() ? k : 0]);
 }
 
 }  // namespace

@@ -116,3 +116,35 @@ save("external", [node("Add", ["x", "w"], ["y"], "add")], [value("x", T.FLOAT, [
      [const("w", np.arange(20, dtype=np.float32))])
 model = onnx.load(OUT / "external.onnx")
 onnx.save(model, OUT / "external.onnx", save_as_external_data=True, location="external.weights", size_threshold=0)
+
+
+def domains(name, nodes, inputs, outputs, initializers=()):
+    save(name, nodes, inputs, outputs, initializers)
+    model = onnx.load(OUT / f"{name}.onnx")
+    model.opset_import.extend(h.make_opsetid(d, v) for d, v in (("com.microsoft", 1), ("ai.onnx.ml", 3)))
+    onnx.save(model, OUT / f"{name}.onnx")
+
+
+# Operators of other domains; what is wrong with them, at once.
+domains("domains", [
+    node("SkipLayerNormalization", ["x", "x", "g", "b"], ["n", "", "", "sum"], "skip", domain="com.microsoft"),
+    node("MatMulNBits", ["n", "w", "s"], ["m"], "fc", domain="com.microsoft", N=4, K=16, block_size=16),
+    node("FastGelu", ["m", "c"], ["f"], "act", domain="com.microsoft"),
+    node("LinearClassifier", ["f"], ["label", "scores"], "classify", domain="ai.onnx.ml", coefficients=[1.0, 0.5, -1.0, 2.0, 0.25, -0.5, 1.5, 1.0],
+         intercepts=[0.5, -0.5], classlabels_ints=[7, 3], post_transform="SOFTMAX"),
+], [value("x", T.FLOAT, ["n", 16])], [value("label", T.INT64, ["n"]), value("scores", T.FLOAT, ["n", 2]), value("sum", T.FLOAT, ["n", 16])],
+    [const("g", np.ones(16, np.float32)), const("b", np.zeros(16, np.float32)), const("w", np.arange(32, dtype=np.uint8).reshape(4, 1, 8)),
+     const("s", np.float32([[0.5], [0.25], [0.125], [1]])), const("c", np.float32([0, 1, 2, 3]))])
+ml = dict(domain="ai.onnx.ml")
+domains("domain_problems", [
+    node("BeamSearch", ["x"], ["a"], "beam", domain="com.microsoft"), node("Gadget", ["x"], ["b"], "gadget", domain="com.example"),
+    node("BiasGelu", ["x"], ["c"], "bias", domain="com.microsoft"), node("QuickGelu", ["x"], ["d"], "quick", domain="com.microsoft", beta=1.0),
+    node("RotaryEmbedding", ["x", "x", "x", "x"], ["e"], "rope", domain="com.microsoft", scale=2.0),
+    node("LabelEncoder", ["x"], ["f"], "strings", keys_strings=["a"], values_int64s=[1], **ml),
+    node("TreeEnsembleRegressor", ["x"], ["g"], "loop", nodes_treeids=[0, 0], nodes_nodeids=[0, 1], nodes_featureids=[0, 0], nodes_values=[1.0, 0.0],
+         nodes_modes=["BRANCH_LEQ", "LEAF"], nodes_truenodeids=[0, 0], nodes_falsenodeids=[1, 0], target_treeids=[0], target_nodeids=[1],
+         target_ids=[0], target_weights=[1.0], **ml),
+    node("TreeEnsembleRegressor", ["x"], ["h"], "child", nodes_treeids=[0], nodes_nodeids=[0], nodes_featureids=[0], nodes_values=[1.0],
+         nodes_modes=["BRANCH_LEQ"], nodes_truenodeids=[5], nodes_falsenodeids=[6], **ml),
+    node("Scaler", ["x"], ["i"], "scaler", scale=[1.0], **ml), node("Sum", list("abcdefghi"), ["y"]),
+], [value("x", T.FLOAT, ["n", 4])], [value("y", T.FLOAT, ["n", 4])])
