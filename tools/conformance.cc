@@ -53,27 +53,32 @@ std::string read_file(const std::string &path) {
   return s.str();
 }
 
+using onnx::Datum;
+
 struct DataSet {
-  std::vector<Array> inputs, outputs;
+  std::vector<Datum> inputs, outputs;
 };
 
-// KIND_0.pb, KIND_1.pb ..
-std::vector<Array> read_arrays(const std::string &folder, const char *kind) {
-  std::vector<Array> list;
-  for (int i = 0;; i++) {
+// KIND_0.pb, KIND_1.pb .., each of the type that the model gives its input or output.
+std::vector<Datum> read_data(const std::string &folder, const char *kind, const std::vector<onnx::ValueInfo> &values) {
+  std::vector<Datum> list;
+  for (size_t i = 0;; i++) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, kind, i), error;
     if (!fs::exists(path)) return list;
     std::string text = read_file(path);
-    Array a;
-    if (!onnx::read_tensor_file(text, a, error))
+    onnx::Type type = i < values.size() ? values[i].type : onnx::Type{};
+    if (type.kind == onnx::Type::None) type.kind = onnx::Type::Tensor;
+    Datum d;
+    if (!onnx::read_datum_file(text, type, d, error))
       skipped("not supported here: {}_{}.pb: {}", kind, i, first_line(error));
-    list.push_back(std::move(a));
+    list.push_back(std::move(d));
   }
 }
 
 struct Case {
   std::string folder, model;
-  std::vector<std::string> input_names;  // of the model's true inputs
+  std::vector<onnx::ValueInfo> inputs, outputs;  // of the model; inputs that are no constants
+  std::string bytes;                             // of the model, which they point into
   std::vector<DataSet> sets;
   double rtol = 1e-3, atol = 1e-7;
 };
@@ -81,21 +86,19 @@ struct Case {
 Case load(const std::string &folder) {
   Case c;
   c.folder = folder, c.model = folder + "/model.onnx";
-  std::string text = read_file(c.model), error;
+  c.bytes = read_file(c.model);
+  std::string error;
   onnx::Model model;
-  if (!onnx::read_model(text, model, error)) failed("invalid model: {}", first_line(error));
+  if (!onnx::read_model(c.bytes, model, error)) failed("invalid model: {}", first_line(error));
   for (const onnx::ValueInfo &v : model.graph.inputs) {
     bool constant = false;
     for (const onnx::Tensor &t : model.graph.initializers) constant |= t.name == v.name;
-    if (!constant) c.input_names.emplace_back(v.name);
-    if (v.type.kind != onnx::Type::Tensor) skipped("not supported here: input \"{}\" is no tensor", v.name);
+    if (!constant) c.inputs.push_back(v);
   }
-  for (const onnx::ValueInfo &v : model.graph.outputs)
-    if (v.type.kind != onnx::Type::Tensor && v.type.kind != onnx::Type::None)
-      skipped("not supported here: output \"{}\" is no tensor", v.name);
+  c.outputs = model.graph.outputs;
   for (int i = 0; fs::exists(fmt::format("{}/test_data_set_{}", folder, i)); i++) {
     std::string set = fmt::format("{}/test_data_set_{}", folder, i);
-    c.sets.push_back({read_arrays(set, "input"), read_arrays(set, "output")});
+    c.sets.push_back({read_data(set, "input", c.inputs), read_data(set, "output", c.outputs)});
   }
   if (c.sets.empty()) failed("there is no test_data_set_0");
   if (fs::exists(folder + "/tolerance")) {
@@ -107,11 +110,38 @@ Case load(const std::string &folder) {
 
 // ---- the module
 
+bool is_group(const onnx::ValueInfo &v) {
+  return v.type.kind == onnx::Type::Sequence || v.type.kind == onnx::Type::Optional;
+}
+
+// What --bind has to say of sequences and optionals: how many elements there are, and their shapes where the type lacks
+// them or says another rank.
+std::map<std::string, std::string> group_inputs(const Case &c) {
+  std::map<std::string, std::string> bind;
+  for (size_t i = 0; i < c.inputs.size() && i < c.sets[0].inputs.size(); i++) {
+    if (!is_group(c.inputs[i])) continue;
+    const Datum &d = c.sets[0].inputs[i];
+    const onnx::Type *element = &c.inputs[i].type;
+    while (!element->of.empty()) element = &element->of[0];
+    std::vector<std::string> shapes;
+    bool shaped = element->has_shape;
+    for (const Array &a : d.arrays) {
+      shapes.push_back(fmt::format("[{}]", fmt::join(a.dims, ", ")));
+      shaped &= a.rank() == element->dims.size();
+    }
+    bind[std::string(c.inputs[i].name)] = d.none   ? "none"
+                                          : shaped ? fmt::to_string(d.arrays.size())
+                                                   : fmt::format("[{}]", fmt::join(shapes, ", "));
+  }
+  return bind;
+}
+
 // Small inputs of integers, as --bind takes them: what shapes, axes and counts are made of.
 std::map<std::string, std::string> small_inputs(const Case &c, bool floats) {
   std::map<std::string, std::string> bind;
-  for (size_t i = 0; i < c.input_names.size() && i < c.sets[0].inputs.size(); i++) {
-    const Array &a = c.sets[0].inputs[i];
+  for (size_t i = 0; i < c.inputs.size() && i < c.sets[0].inputs.size(); i++) {
+    if (is_group(c.inputs[i])) continue;
+    const Array &a = c.sets[0].inputs[i].arrays[0];
     if (a.rank() > 1 || a.size() > 64 || !(is_int(a.type) || a.type == DType::Bool || (floats && is_float(a.type))))
       continue;
     std::vector<std::string> items;
@@ -120,7 +150,7 @@ std::map<std::string, std::string> small_inputs(const Case &c, bool floats) {
       finite &= !is_float(a.type) || std::isfinite(to_double(a.type, a.get(k)));
       items.push_back(element_text(a.type, a.get(k)));
     }
-    if (finite) bind[c.input_names[i]] = a.rank() ? fmt::format("[{}]", fmt::join(items, ", ")) : items[0];
+    if (finite) bind[std::string(c.inputs[i].name)] = a.rank() ? fmt::format("[{}]", fmt::join(items, ", ")) : items[0];
   }
   return bind;
 }
@@ -147,6 +177,7 @@ struct Prepared {
 void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p) {
   p.stage.build = std::make_unique<Build>();
   p.bound = bind;
+  bind.merge(group_inputs(c));
   std::string errors;
   if (!import_onnx(*p.stage.build, {c.model, std::move(bind), "", false}, p.stage.module, errors)) {
     bool lacks =
@@ -179,8 +210,13 @@ void passes(Program &stage, bool must_plan) {
 std::vector<Array> arguments(const Case &c, const Prepared &p, const DataSet &set) {
   std::vector<Array> args;
   for (size_t i = 0; i < set.inputs.size(); i++)
-    if (i >= c.input_names.size() || !p.bound.count(c.input_names[i])) args.push_back(set.inputs[i]);
+    if (i >= c.inputs.size() || !p.bound.count(std::string(c.inputs[i].name)))
+      for (const Array &a : set.inputs[i].arrays) args.push_back(a);
   return args;
+}
+
+bool is_sequence(const onnx::Type &t) {
+  return t.kind == onnx::Type::Sequence || (t.kind == onnx::Type::Optional && is_sequence(t.of.at(0)));
 }
 
 void compare_outputs(const Case &c, const Func &entry, const Build &b, std::vector<Array> outputs, const DataSet &set) {
@@ -191,11 +227,22 @@ void compare_outputs(const Case &c, const Func &entry, const Build &b, std::vect
     names.emplace_back(b.text(entry.results[i].name));
     tensors.push_back(std::move(outputs[i]));
   }
-  if (tensors.size() < set.outputs.size()) failed("found {} outputs, expected {}", tensors.size(), set.outputs.size());
+  size_t next = 0;
   for (size_t i = 0; i < set.outputs.size(); i++) {
-    Comparison r = compare(tensors[i], set.outputs[i], Tolerance::close(c.rtol, c.atol));
-    if (!r.same()) failed("{}", describe(r, names[i], set.outputs[i]));
+    size_t element = 0;
+    for (const Array &expected : set.outputs[i].arrays) {
+      if (next == tensors.size()) failed("found {} outputs, expected more", tensors.size());
+      if (i < c.outputs.size() && is_sequence(c.outputs[i].type)) {  // the elements of y are y_0, y_1 ..
+        std::string name = fmt::format("{}_{}", c.outputs[i].name, element++);
+        if (names[next] != name) failed("found output {}, expected {}", names[next], name);
+      }
+      Comparison r = compare(tensors[next], expected, Tolerance::close(c.rtol, c.atol));
+      if (!r.same()) failed("{}", describe(r, names[next], expected));
+      next++;
+    }
   }
+  if (next < tensors.size() && set.outputs.size() >= c.outputs.size())
+    failed("found {} outputs, expected {}", tensors.size(), next);
 }
 
 const Func &entry_of(const Prepared &p) {

@@ -44,34 +44,35 @@ bool mentions_any(const Expr *e, const std::unordered_set<Sym> &names) {
 
 // What a bool[] is called where a condition stands.
 const Expr *Importer::condition(Value *v) {
+  if (v->group) invalid("the condition is no tensor");
   if (v->type->elem != DType::Bool) invalid("the condition is {}, not bool", dtype_name(v->type->elem));
   if (v->type->rank() != 0) v = emit(v->name, "Reshape", {v, list(std::vector<int64_t>{})});
   return v->expr;
 }
 
 // A value as something that can be yielded or carried.
-Value *Importer::named(Value *v) { return v->literal ? emit(v->name.empty() ? "v" : v->name, "Identity", {v}) : v; }
+Value *Importer::named(Value *v) {
+  if (!v->group) return v->literal ? emit(v->name.empty() ? "v" : v->name, "Identity", {v}) : v;
+  std::vector<Value *> items;
+  for (Value *item : v->group->items) items.push_back(named(item));
+  return items == v->group->items ? v : group(v->name, items, v->group->optional);
+}
 
 // The values of a body's outputs; its statements go to `into`. Null if a node of it failed.
-std::optional<std::vector<Value *>> Importer::run_body(const Graph &g, Scope &inner, Body *into) {
-  Body *around = body_;
+Importer::Values Importer::run_body(const Graph &g, Scope &inner, Body *into) {
   size_t errors = errors_.size(), items = itemized_.size();
-  if (into) body_ = into, ++bodies_;
   std::vector<Text> wanted;
   for (const ValueInfo &v : g.outputs) wanted.push_back(v.name);
   std::vector<Value *> values;
-  try {
+  {
+    InBody body(*this, into);
     enter(g, inner);
     nodes(g.nodes, wanted, inner);
     if (errors_.size() == errors)
       for (Text name : wanted) values.push_back(named(lookup(inner, name)));
-  } catch (...) {
-    body_ = around, bodies_ -= into != nullptr;
-    throw;
   }
-  body_ = around, bodies_ -= into != nullptr;
   while (into && itemized_.size() > items) itemized_.back()->known.reset(), itemized_.pop_back();  // not seen outside
-  if (errors_.size() != errors || std::any_of(values.begin(), values.end(), [](Value *v) { return !v->type; }))
+  if (errors_.size() != errors || std::any_of(values.begin(), values.end(), [](Value *v) { return v->failed(); }))
     return std::nullopt;
   return values;
 }
@@ -97,7 +98,7 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   for (const Graph *g : graphs)
     if (g->outputs.size() < use.outputs)
       invalid("a branch has {} outputs, expected {}", g->outputs.size(), use.outputs);
-  if (!use.inputs[0]->type) return forget(scope, n.outputs);
+  if (use.inputs[0]->failed()) return forget(scope, n.outputs);
 
   bool yes = is_known(use.inputs[0], true);
   if (yes || is_known(use.inputs[0], false)) {
@@ -129,13 +130,13 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
   own.merge(defined_in(bodies[1]));
   std::vector<Def> defs;
   std::vector<const Expr *> yields[2];
-  std::vector<Value *> results;
-  for (size_t i = 0; i < use.outputs; ++i) {
-    const IrType *a = values[0][i]->type, *c = values[1][i]->type;
+  // One result for what both branches give.
+  auto join = [&](Value *x, Value *y, size_t output, Sym name) {
+    const IrType *a = x->type, *c = y->type;
     if (a->elem != c->elem)
-      invalid("output {}: the branches give {} and {}", i, dtype_name(a->elem), dtype_name(c->elem));
+      invalid("output {}: the branches give {} and {}", output, dtype_name(a->elem), dtype_name(c->elem));
     if (a->rank() != c->rank())
-      unsupported("output {}: the branches give ranks {} and {}; --bind may decide the condition", i, a->rank(),
+      unsupported("output {}: the branches give ranks {} and {}; --bind may decide the condition", output, a->rank(),
                   c->rank());
     std::vector<const Expr *> dims;
     for (size_t d = 0; d < a->rank(); ++d) {
@@ -148,11 +149,21 @@ void Importer::if_node(const Node &n, Scope &scope, const Use &use) {
       yields[0].push_back(a->dims[d]), yields[1].push_back(c->dims[d]);
       dims.push_back(b.name(size));
     }
-    Sym name = name_for(scope, n.outputs[i]);
     if (!name) name = fresh_.make("unused");
     defs.push_back({name, kNowhere, b.tensor(a->elem, b.list(dims))});
-    yields[0].push_back(values[0][i]->expr), yields[1].push_back(values[1][i]->expr);
-    results.push_back(keep({n.outputs[i], b.name(name), defs.back().type}));
+    yields[0].push_back(x->expr), yields[1].push_back(y->expr);
+    return keep({b.text(name), b.name(name), defs.back().type});
+  };
+  std::vector<Value *> results;
+  for (size_t i = 0; i < use.outputs; ++i) {
+    Value *x = values[0][i], *y = values[1][i];
+    if (!alike(x, y))
+      unsupported("output {}: the branches give {} and {}; --bind may decide the condition", i, shown(x), shown(y));
+    std::vector<Value *> xs = flatten({x}), ys = flatten({y}), joined;
+    for (size_t k = 0; k < xs.size(); ++k)
+      joined.push_back(join(xs[k], ys[k], i, x->group ? element_name(n.outputs[i], int64_t(k))
+                                                      : name_for(scope, n.outputs[i])));
+    results.push_back(regroup({x}, joined)[0]);
   }
   Yield branches[2];
   for (int k = 0; k < 2; ++k) {

@@ -38,7 +38,7 @@ bool Importer::run(Module &m, std::string &error_lines) {
   } catch (const Invalid &e) {
     error(false, e.what());
   } catch (const TooLarge &) {
-    error(true, "too many nodes, once functions are in place");
+    error(true, "too many nodes, once functions are in place and loops unrolled");
   }
   std::vector<const Item *> constants;
   if (errors_.empty()) {
@@ -147,8 +147,8 @@ const Expr *Importer::dimension(const Dim &d) {
 }
 
 const IrType *Importer::input_type(const onnx::Type &t) {
-  static constexpr std::string_view kKinds[] = {"a value without a type", "", "a sequence", "a map", "an optional",
-                                                "a sparse tensor", "an opaque value"};
+  static constexpr std::string_view kKinds[] = {"", "", "a sequence", "a map", "an optional", "a sparse tensor",
+                                                "an opaque value"};
   if (t.kind == onnx::Type::None) invalid("it has no type");
   if (t.kind != onnx::Type::Tensor) unsupported("{}", kKinds[t.kind]);
   DType elem = need_dtype(t.elem);
@@ -173,7 +173,6 @@ const IrType *Importer::declared_type(const onnx::Type &t) {
 // An input that --bind fixes becomes a constant: a number, or a list of as many as it has elements.
 Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
   auto bad = [&](std::string_view why) { throw BadBinding(fmt::format("--bind {}={}: {}", v.name, text, why)); };
-  bound_.insert(std::string(v.name));
   std::string problem;
   const Expr *e = read_expr(b, text, &problem);
   std::vector<const Expr *> elements{e};
@@ -195,24 +194,36 @@ Value *Importer::bound_input(const ValueInfo &v, const std::string &text) {
   return constant(v.name, v.name, b.tensor(elem, b.list(dims)), elements);
 }
 
+Value *Importer::parameter(Text name, Sym s, const IrType *type) {
+  params_.push_back({Mode::In, {s, kNowhere, type}});
+  return keep({name, b.name(s), type});
+}
+
+Value *Importer::input(const ValueInfo &v, Scope &scope) {
+  auto bound = options_.bind.find(std::string(v.name));
+  bool fixed = bound != options_.bind.end() && !input_dims_.count(v.name);
+  if (fixed) bound_.insert(bound->first);
+  if (v.type.kind == onnx::Type::Sequence || v.type.kind == onnx::Type::Optional)
+    return group_input(v, scope.names.at(v.name), fixed ? &bound->second : nullptr);
+  if (fixed && v.type.kind == onnx::Type::Tensor) return bound_input(v, bound->second);
+  return parameter(v.name, scope.names.at(v.name), input_type(v.type));
+}
+
+// The dimensions' names of a type and of what it is of.
+static void each_dim(const onnx::Type &t, const std::function<void(const Dim &)> &f) {
+  for (const Dim &d : t.dims) f(d);
+  for (const onnx::Type &of : t.of) each_dim(of, f);
+}
+
 void Importer::inputs(const Graph &g, Scope &scope) {
-  std::unordered_set<Text> dims;
-  for (const ValueInfo &v : g.inputs)
-    for (const Dim &d : v.type.dims) dims.insert(d.param);
+  for (const ValueInfo &v : g.inputs) each_dim(v.type, [&](const Dim &d) { input_dims_.insert(d.param); });
   for (const ValueInfo &v : g.inputs) {
     if (v.name.empty()) invalid("an input has no name");
     if (scope.initializers.count(v.name)) continue;  // constants are listed too in IR versions before 4
-    Value *value = keep({v.name});
-    if (!scope.values.emplace(v.name, value).second) invalid("input \"{}\" is defined twice", one_line(v.name));
+    if (!scope.values.emplace(v.name, keep({v.name})).second)
+      invalid("input \"{}\" is defined twice", one_line(v.name));
     try {
-      auto bound = options_.bind.find(std::string(v.name));
-      if (bound != options_.bind.end() && !dims.count(v.name)) {
-        scope.values[v.name] = bound_input(v, bound->second);
-        continue;
-      }
-      value->type = input_type(v.type);
-      value->expr = b.name(scope.names.at(v.name));
-      params_.push_back({Mode::In, {scope.names.at(v.name), kNowhere, value->type}});
+      scope.values[v.name] = input(v, scope);
     } catch (const BadBinding &e) {
       errors_.push_back(e.what());
     } catch (const Unsupported &e) {
@@ -227,6 +238,23 @@ void Importer::inputs(const Graph &g, Scope &scope) {
 }
 
 // ---- the graph
+
+// The tensors of an output, and what they are to be called: a sequence y gives y_0, y_1 ..
+std::vector<Value *> Importer::outputs(Value *v, Text name, const Scope &scope, std::vector<Sym> &names) {
+  std::vector<Value *> leaves;
+  flatten(v, leaves);
+  while (v->group && v->group->optional && !v->group->items.empty()) v = v->group->items[0];
+  if (!v->group) {
+    names.push_back(scope.names.at(name));
+    return leaves;
+  }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    std::string element = fmt::format("{}_{}", name, i);
+    auto *own = as<Name>(leaves[i]->expr);
+    names.push_back(own && b.text(own->name) == element ? own->name : fresh_.make(element));
+  }
+  return leaves;
+}
 
 const Item *Importer::main_graph(const Graph &g, Scope &scope) {
   module_names_.take(b.sym("main"));
@@ -251,13 +279,18 @@ const Item *Importer::main_graph(const Graph &g, Scope &scope) {
   std::unordered_set<Sym> taken, live, inner;
   for (const Param &p : params_) taken.insert(p.def.name);
   for (Sym s : dim_names_) inner.insert(s);
-  for (Text name : wanted) {
-    Value *v = lookup(scope, name);
+  std::vector<Value *> values;
+  std::vector<Sym> names;
+  for (Text name : wanted)
+    for (Value *v : outputs(lookup(scope, name), name, scope, names)) values.push_back(v);
+  if (values.empty()) unsupported("no output holds a tensor");
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value *v = values[i];
     auto *own = as<Name>(v->expr);
-    Sym s = scope.names.at(name);
+    Sym s = names[i];
     // An input, a constant, or a value that is another output too needs a copy.
     if (!own || own->name != s || !taken.insert(s).second) {
-      s = taken.insert(s).second ? s : fresh_.make(name);
+      s = taken.insert(s).second ? s : fresh_.make(b.text(s));
       Use copy;
       copy.op = "Identity", copy.inputs = {v};
       v = write(copy, {s})[0];
@@ -270,7 +303,7 @@ const Item *Importer::main_graph(const Graph &g, Scope &scope) {
     results.push_back({s, kNowhere, v->type});
   }
   results.insert(results.begin(), sizes.begin(), sizes.end());
-  std::vector<Sym> names;
+  names.clear();
   for (const Def &d : results) names.push_back(d.name), live.insert(d.name);
   Func f{};
   f.func = FuncKind::Graph;

@@ -30,6 +30,14 @@ struct Constant {
   Text from;
 };
 
+// A sequence by its elements, or an optional by what it holds: no value or one. Known wherever it occurs; the text that is
+// written has tensors only.
+struct Value;
+struct Group {
+  bool optional = false;
+  std::vector<Value *> items;
+};
+
 // What a name of the model stands for.
 struct Value {
   Text name;
@@ -39,6 +47,9 @@ struct Value {
   Elements known = std::nullopt;         // a small tensor's elements: numbers and index expressions, row-major
   const Constant *constant = nullptr;
   bool looked = false;                   // a constant's elements were looked at
+  const Group *group = nullptr;          // a sequence or an optional: without `expr` and `type`
+
+  bool failed() const { return !type && !group; }
 };
 
 // One operator to be written. Conversions (convert.cc) turn what a model says into what the newest opset means.
@@ -94,7 +105,8 @@ struct Body {
   std::vector<Entry> entries;
 };
 
-struct TooLarge {};  // thrown where functions that call functions make too many nodes
+struct TooLarge {};  // thrown where functions that call functions, or loops that are unrolled, make too many nodes
+inline constexpr size_t kMostImported = 1 << 20;  // of those
 
 class Importer {
  public:
@@ -110,9 +122,12 @@ class Importer {
   Value *number(double v, DType t);
   Value *list(const std::vector<int64_t> &v);
   Value *list(const std::vector<X> &v);
+  Value *truth(bool v);
+  Value *group(Text name, std::vector<Value *> items, bool optional = false);  // (sequences.cc)
   const Elements &known(Value *v);       // a small constant is decoded on the first call
   std::optional<std::vector<int64_t>> known_ints(Value *v);
   bool is_known(Value *v, bool truth);
+  bool is_input(const Value *v) const;
   const Bounds &bounds() const { return bounds_; }
   bool inside_body() const { return bodies_; }
   Value *random_state = nullptr;         // where the generator stands; null: nothing was drawn yet
@@ -137,6 +152,9 @@ class Importer {
   void enter(const Graph &g, Scope &scope);
   void inputs(const Graph &g, Scope &scope);
   Value *bound_input(const ValueInfo &v, const std::string &text);
+  Value *input(const ValueInfo &v, Scope &scope);
+  Value *parameter(Text name, Sym s, const IrType *type);
+  std::vector<Value *> outputs(Value *v, Text name, const Scope &scope, std::vector<Sym> &names);
   const IrType *input_type(const onnx::Type &t);
   const IrType *declared_type(const onnx::Type &t);        // null if a dimension of it is not known
   const Expr *dimension(const Dim &d);
@@ -164,37 +182,75 @@ class Importer {
                                 std::vector<size_t> &outputs);
   void check_sizes(const IrType *type, std::vector<const Expr *> &facts);
   bool itemize(Value *v);
-  bool is_input(const Value *v) const;
   void add(const Stmt *s, std::vector<const Expr *> assumptions = {});
   const Let *let(std::vector<Def> defs, const Expr *value, std::vector<Attr> attrs, Syms from);
   Stmts pruned(const Body &body, std::unordered_set<Sym> live);
+  // sequences.cc
+  Value *group_input(const ValueInfo &v, Sym own, const std::string *bound);
+  const IrType *element_type(const onnx::Type &t, int64_t i);
+  bool group_node(const Node &n, Scope &scope, Use &use);
+  void sequence_map(const Node &n, Scope &scope, const Use &use);
+  Value *split_to_sequence(Use &use);
+  Sym element_name(Text base, int64_t i);
+  bool alike(const Value *a, const Value *b) const;        // the same groups of as many items
+  void flatten(Value *v, std::vector<Value *> &leaves) const;
+  std::vector<Value *> flatten(const std::vector<Value *> &values) const;
+  std::vector<Value *> regroup(const std::vector<Value *> &like, const std::vector<Value *> &leaves);
   // control.cc
-  void if_node(const Node &n, Scope &scope, const Use &use);
   void loop_node(const Node &n, Scope &scope, const Use &use);
   void scan_node(const Node &n, Scope &scope, const Use &use);
-  struct LoopParts {
-    const Graph &body;
-    size_t first_carried;                // of the body's inputs
-    size_t conditions;                   // how many of the body's outputs are conditions
-    const Expr *trip;                    // null: no limit
-    Value *condition;                    // tested before the first turn; null: true
-    std::vector<Value *> carried;
-    std::vector<Sym> names;              // of the results
-    std::function<void(Scope &inner, Sym turn, Body *body)> bind_turn;  // gives the other inputs of the body
+  class InBody {                         // statements go to `into` while it lives; null: where they went before
+   public:
+    InBody(Importer &im, Body *into) : im_(im), around_(im.body_), inner_(into != nullptr) {
+      if (into) im.body_ = into, ++im.bodies_;
+    }
+    ~InBody() { im_.body_ = around_, im_.bodies_ -= inner_; }
+
+   private:
+    Importer &im_;
+    Body *around_;
+    bool inner_;
   };
-  using Varies = std::vector<std::vector<bool>>;  // by carried value and dimension
+  using Values = std::optional<std::vector<Value *>>;  // null: a node failed
+  void if_node(const Node &n, Scope &scope, const Use &use);
+  struct LoopParts {
+    const Expr *trip = nullptr;          // null: no limit
+    Value *condition = nullptr;          // tested before the first turn; null: true
+    bool conditional = false;            // a turn's first value says whether there is another one
+    std::vector<Value *> carried;
+    std::vector<Text> names;             // what carried values are called inside
+    std::vector<Sym> results;            // what results are called; those missing or null have no name
+    std::vector<const onnx::Type *> declared;  // of the results
+    // Writes one turn to `into`, null: to where the loop is. Gives the condition, what is carried on, what is stacked.
+    std::function<Values(X turn, const std::vector<Value *> &carried, Body *into)> turn;
+  };
+  using Varies = std::vector<std::vector<bool>>;  // by carried tensor and dimension
   struct Turn {
     Sym var;
     Body body;
     std::vector<Carry> carry;
-    std::vector<Value *> values;         // of the body's outputs
+    Value *condition = nullptr;
+    std::vector<Value *> carried, stacked;  // tensors
   };
-  std::optional<Turn> import_turn(const LoopParts &p, const Scope &scope, const Varies &varies);
-  bool find_varying(const LoopParts &p, const Turn &t, Varies &varies);
-  std::vector<Value *> write_loop(const LoopParts &p, const Scope &scope);
+  std::optional<Turn> import_turn(const LoopParts &p, const std::vector<Value *> &carried, const Varies &varies);
+  bool find_varying(const std::vector<Value *> &carried, const Turn &t, Varies &varies);
+  Values write_loop(const LoopParts &p);
+  Values unroll(const LoopParts &p, const std::string &why);
+  Values turns(const LoopParts &p);
+  struct ScanParts {
+    const Graph &body;
+    size_t scanned;                      // how many inputs are, the last ones
+    std::vector<int64_t> axes, backward, out_axes, out_backward;
+  };
+  Values scan(const ScanParts &s, const std::vector<Value *> &inputs, const Scope &scope, std::vector<Sym> names);
+  Values scan_batches(const ScanParts &s, const std::vector<Value *> &inputs, const Scope &scope,
+                      std::vector<Sym> names);
+  Text leaf_name(const LoopParts &p, size_t k) const;
+  std::vector<Sym> leaf_results(const LoopParts &p);
+  Value *stacked(const std::vector<Value *> &turns, const onnx::Type *declared, Sym name);
   Scope inside(const Scope &scope) const;
   Sym new_size();
-  std::optional<std::vector<Value *>> run_body(const Graph &g, Scope &inner, Body *into);
+  Values run_body(const Graph &g, Scope &inner, Body *into);
   const Expr *condition(Value *v);
   const Expr *trip_count(Value *v);
   Value *named(Value *v);
@@ -220,6 +276,7 @@ class Importer {
   Fresh fresh_, module_names_;           // names of the graph; names with @
   std::deque<Value> values_;
   std::deque<Constant> constants_;
+  std::deque<Group> groups_;
   std::unordered_map<const Tensor *, Value *> constant_of_;
   std::unordered_map<Text, const Expr *> dims_;            // by dim_param
   std::vector<Sym> dim_names_;
@@ -230,6 +287,7 @@ class Importer {
   std::set<std::string_view> file_paths_;
   std::string side_;
   std::set<std::string> bound_;                            // bindings that were used
+  std::unordered_set<Text> input_dims_;                    // dimensions that inputs name
   std::vector<Value *> itemized_;                          // values whose elements are read by Item
   Body *body_ = nullptr;
   Syms from_;                                              // the node that is imported
@@ -252,8 +310,9 @@ void unknown_expand(Importer &im, Use &u);
 void far_slice_end(Importer &im, Use &u);
 // Whether some conversion writes this operator of ONNX's in others.
 bool is_converted(std::string_view op);
-// The elements of an operator's only result, if they follow from what is known of its inputs (known.cc).
-Elements fold_elements(Importer &im, const Use &use, const IrType *result);
+bool is_of_groups(std::string_view op);      // of sequences or optionals (sequences.cc)
+// The elements of an operator's last result of these, if they follow from what is known of its inputs (known.cc).
+Elements fold_elements(Importer &im, const Use &use, std::span<const IrType *const> results);
 // Calls f on the values that a node reads: its inputs, and what its bodies take from around them (order.cc).
 void each_read(const Node &n, const std::function<void(Text)> &f);
 // Indices of the nodes that `wanted` needs, each behind those that it needs; what bodies take from around them counts.
@@ -262,10 +321,12 @@ std::vector<size_t> order(const std::vector<Node> &nodes, const std::vector<Text
 Defs definitions(const Stmt *s);  // of a Let, IfValue or Loop
 std::unordered_set<Sym> defined_in(const Body &body);
 bool mentions_any(const Expr *e, const std::unordered_set<Sym> &names);
+int64_t axis_in(int64_t axis, int64_t rank);  // 0 <= axis < rank; throws Invalid
 const Graph &body_of(const Node &n, Text attribute);
 const Expr *float_literal(Build &b, DType t, Scalar s);
 bool is_default_domain(Text domain);
 std::string function_key(Text domain, Text name, Text overload);
+std::string shown(const Value *v);  // "a tensor", "a sequence of 3 elements"
 std::string one_line(Text name);  // names come from the file: for messages
 // node "encoder/n7" (Celu, opset 12); opset 0: not said
 std::string node_title(const Node &n, std::string_view prefix, int64_t opset);

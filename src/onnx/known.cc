@@ -35,14 +35,16 @@ int64_t count_of(const std::vector<int64_t> &dims) {
 
 class Fold {
  public:
-  Fold(Importer &im, const Use &use, const IrType *result) : im(im), use(use), b(im.b), elem(result->elem) {
-    if (!all_static(result, &dims)) throw Unknown{};
+  Fold(Importer &im, const Use &use, std::span<const IrType *const> results)
+      : im(im), use(use), b(im.b), elem(results.back()->elem), before(results.first(results.size() - 1)) {
+    if (!all_static(results.back(), &dims)) throw Unknown{};
     count = count_of(dims);
   }
   Importer &im;
   const Use &use;
   Build &b;
   DType elem;                 // of the result, and its shape
+  std::span<const IrType *const> before;  // results before it
   std::vector<int64_t> dims;
   int64_t count;
 
@@ -305,6 +307,25 @@ std::vector<X> concat(const Fold &f) {
     }
   return out;
 }
+std::vector<X> split(const Fold &f) {
+  Small x = f.in(0);
+  int64_t axis = f.attr("axis", 0), start = 0;
+  Split3 s(x.dims, axis);
+  if (axis < 0) axis += int64_t(x.dims.size());
+  for (const IrType *t : f.before) {
+    int64_t n;
+    if (!int_value(t->dims[size_t(axis)], &n)) throw Unknown{};
+    start += n;
+  }
+  if (start + f.dims[size_t(axis)] > s.along) throw Unknown{};
+  std::vector<X> out;
+  int64_t each = f.dims[size_t(axis)] * s.inner;
+  for (int64_t o = 0; o < s.outer; ++o) {
+    auto from = x.items->begin() + (o * s.along + start) * s.inner;
+    out.insert(out.end(), from, from + each);
+  }
+  return out;
+}
 std::vector<X> slice(const Fold &f) {  // along one axis
   Small x = f.in(0);
   std::vector<int64_t> starts = f.ints(1), ends = f.ints(2), axes = f.has(3) ? f.ints(3) : std::vector<int64_t>{0};
@@ -379,19 +400,19 @@ constexpr Row kRows[] = {
     {"Where", where_},      {"Cast", cast_},        {"CastLike", cast_},    {"Identity", same},   {"Reshape", same},
     {"Squeeze", same},      {"Unsqueeze", same},    {"Flatten", same},      {"Shape", shape},     {"Size", size},
     {"Gather", gather},     {"Concat", concat},     {"Slice", slice},       {"Range", range},     {"Expand", expand},
-    {"ConstantOfShape", constant_of_shape},         {"ReduceProd", reduce}, {"ReduceSum", reduce},
+    {"ConstantOfShape", constant_of_shape},         {"Split", split},       {"ReduceProd", reduce}, {"ReduceSum", reduce},
     {"ReduceMax", reduce},  {"ReduceMin", reduce},
 };
 
 }  // namespace
 
-Elements fold_elements(Importer &im, const Use &use, const IrType *result) {
-  DType t = result->elem;
+Elements fold_elements(Importer &im, const Use &use, std::span<const IrType *const> results) {
+  DType t = results.back()->elem;
   bool right = is_int(t) || t == DType::Bool || t == DType::F32 || t == DType::F64;
   auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row &r) { return r.op == use.op; });
-  if (!right || row == std::end(kRows)) return std::nullopt;
+  if (!right || row == std::end(kRows) || (results.size() > 1 && row->fold != split)) return std::nullopt;
   try {
-    Fold f(im, use, result);
+    Fold f(im, use, results);
     std::vector<X> items = row->fold(f);
     if (int64_t(items.size()) != f.count) return std::nullopt;
     for (X x : items) {

@@ -1,6 +1,7 @@
 // Loop and Scan as one statement of the language:
 //   t: index, go: bool[], last: f32[d], trace: f32[t, d] = loop i in n carry c: bool[] = c0, s: f32[d] = x while c {..}
-// A dimension of a carried value that a turn changes becomes a carried index value on the left of it.
+// A dimension of a carried value that a turn changes becomes a carried index value on the left of it. A loop whose turns
+// are not alike (a sequence grows) is written turn by turn if their number is known.
 #include <algorithm>
 #include <cmath>
 
@@ -9,16 +10,34 @@
 
 namespace mlc::onnx {
 
+namespace {
+
+constexpr int64_t kMostTurns = 4096;  // that are written one after the other
+
+struct Uneven {  // thrown where the turns of a loop are not alike
+  std::string why;
+};
+template <class... A> [[noreturn]] void uneven(fmt::format_string<A...> f, A &&...a) {
+  throw Uneven{fmt::format(f, std::forward<A>(a)...)};
+}
+
+}  // namespace
+
+int64_t axis_in(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) invalid("axis {} is outside the rank {}", axis, rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
 // One turn, with the dimensions in `varies` carried. Null if a node of the body failed.
-std::optional<Importer::Turn> Importer::import_turn(const LoopParts &p, const Scope &scope, const Varies &varies) {
+std::optional<Importer::Turn> Importer::import_turn(const LoopParts &p, const std::vector<Value *> &carried,
+                                                    const Varies &varies) {
   Turn t;
   t.var = fresh_.make("i");
   if (p.trip) bounds_.range(t.var, p.trip);
   else bounds_.index(t.var);
-  Scope inner = inside(scope);
-  p.bind_turn(inner, t.var, &t.body);
-  for (size_t k = 0; k < p.carried.size(); ++k) {
-    Value *v = p.carried[k];
+  std::vector<Value *> inside;
+  for (size_t k = 0; k < carried.size(); ++k) {
+    Value *v = carried[k];
     std::vector<const Expr *> dims(v->type->dims.begin(), v->type->dims.end());
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!varies[k][d]) continue;
@@ -26,65 +45,67 @@ std::optional<Importer::Turn> Importer::import_turn(const LoopParts &p, const Sc
       t.carry.push_back({{size, kNowhere, b.index()}, dims[d]});
       dims[d] = b.name(size);
     }
-    Text name = p.body.inputs[p.first_carried + k].name;
     const IrType *type = b.tensor(v->type->elem, b.list(dims));
-    t.carry.push_back({{fresh_.make(name), kNowhere, type}, v->expr});
-    Value inside{name, b.name(t.carry.back().def.name), type};
-    if (!inner.values.emplace(name, keep(inside)).second)
-      invalid("input \"{}\" of the body is defined twice", one_line(name));
+    t.carry.push_back({{fresh_.make(leaf_name(p, k)), kNowhere, type}, v->expr});
+    inside.push_back(keep({leaf_name(p, k), b.name(t.carry.back().def.name), type}));
   }
-  auto values = run_body(p.body, inner, &t.body);
+  Values values = p.turn({b, b.name(t.var)}, regroup(p.carried, inside), &t.body);
   if (!values) return std::nullopt;
-  t.values = std::move(*values);
+  auto next = values->begin();
+  if (p.conditional) t.condition = *next++;
+  for (Value *v : p.carried) {
+    if (!alike(v, *next)) uneven("a carried value is {}, and {} after a turn", shown(v), shown(*next));
+    flatten(*next++, t.carried);
+  }
+  t.stacked.assign(next, values->end());
   return t;
 }
 
 // Marks the dimensions that differ before and after the turn; true if there are more than before.
-bool Importer::find_varying(const LoopParts &p, const Turn &t, Varies &varies) {
+bool Importer::find_varying(const std::vector<Value *> &carried, const Turn &t, Varies &varies) {
   bool more = false;
-  for (size_t k = 0; k < p.carried.size(); ++k) {
-    const IrType *before = p.carried[k]->type, *after = t.values[p.conditions + k]->type;
+  for (size_t k = 0; k < carried.size(); ++k) {
+    const IrType *before = carried[k]->type, *after = t.carried[k]->type;
     if (before->elem != after->elem)
       invalid("carried value {}: expected {}, found {} after a turn", k, dtype_name(before->elem),
               dtype_name(after->elem));
     if (before->rank() != after->rank())
-      unsupported("carried value {}: its rank is {}, and {} after a turn", k, before->rank(), after->rank());
+      uneven("carried value {}: its rank is {}, and {} after a turn", k, before->rank(), after->rank());
     for (size_t d = 0; d < before->rank(); ++d)
       if (!varies[k][d] && !equal(before->dims[d], after->dims[d])) varies[k][d] = more = true;
   }
   return more;
 }
 
-std::vector<Value *> Importer::write_loop(const LoopParts &p, const Scope &scope) {
-  size_t carried = p.carried.size();
-  if (p.body.outputs.size() < carried + p.conditions) invalid("the body has too few outputs");
+// The loop as one statement. Throws Uneven if its turns are not alike.
+Importer::Values Importer::write_loop(const LoopParts &p) {
+  std::vector<Value *> carried = flatten(p.carried);
+  for (Value *&v : carried) v = named(v);
   Varies varies;
-  for (Value *v : p.carried) varies.emplace_back(v->type->rank());
+  for (Value *v : carried) varies.emplace_back(v->type->rank());
   size_t mark = bounds_.mark();
   std::optional<Turn> t;
   do {  // until the types hold for every turn
     bounds_.pop(mark);
-    t = import_turn(p, scope, varies);
-  } while (t && find_varying(p, *t, varies));
+    t = import_turn(p, carried, varies);
+  } while (t && find_varying(carried, *t, varies));
   if (!t) {
     bounds_.pop(mark);
-    return {};
+    return std::nullopt;
   }
 
   Loop loop{};
   std::vector<Def> defs;
   std::vector<const Expr *> yields, stacks;
-  Value *go = p.conditions ? t->values[0] : nullptr;
-  bool until = p.condition || (go && !is_known(go, true));
+  bool until = p.condition || (t->condition && !is_known(t->condition, true));
   if (!until && !p.trip) invalid("a loop without an end");
   if (until) {
     const IrType *flag = b.tensor(DType::Bool, {});
-    Value *first = p.condition ? p.condition : constant("true", "", flag, {b.boolean(true)});
     loop.until = fresh_.make("go");
-    t->carry.insert(t->carry.begin(), Carry{{loop.until, kNowhere, flag}, condition(first)});
-    Body *around = std::exchange(body_, &t->body);
-    yields.push_back(condition(go));
-    body_ = around;
+    t->carry.insert(t->carry.begin(),
+                    Carry{{loop.until, kNowhere, flag}, condition(p.condition ? p.condition : truth(true))});
+    InBody body(*this, &t->body);
+    yields.push_back(condition(t->condition));
     defs.push_back({fresh_.make("t"), kNowhere, b.index()});
     defs.push_back({fresh_.make("go"), kNowhere, flag});
   }
@@ -96,25 +117,35 @@ std::vector<Value *> Importer::write_loop(const LoopParts &p, const Scope &scope
   own.insert(t->var);
   for (const Carry &c : t->carry) own.insert(c.def.name);
   std::vector<Value *> results;
-  for (size_t k = 0; p.conditions + k < t->values.size(); ++k) {
-    Value *v = t->values[p.conditions + k];
-    bool stacked = k >= carried;
-    std::vector<const Expr *> dims;
-    if (stacked) dims.push_back(turns);
-    for (size_t d = 0; d < v->type->rank(); ++d) {
-      const Expr *e = v->type->dims[d];
-      if (stacked && mentions_any(e, own)) unsupported("a stacked output whose shape differs from turn to turn");
-      if (!stacked && varies[k][d]) {
-        defs.push_back({new_size(), kNowhere, b.index()});
-        yields.push_back(e);
-        e = b.name(defs.back().name);
-      }
+  auto result = [&](Sym name, DType elem, const std::vector<const Expr *> &dims) {
+    if (!name) name = fresh_.make("unused");
+    defs.push_back({name, kNowhere, b.tensor(elem, b.list(dims))});
+    results.push_back(keep({b.text(name), b.name(name), defs.back().type}));
+  };
+  std::vector<Sym> names = leaf_results(p);
+  for (size_t k = 0; k < carried.size(); ++k) {
+    const IrType *type = t->carried[k]->type;
+    std::vector<const Expr *> dims(type->dims.begin(), type->dims.end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (!varies[k][d]) continue;
+      defs.push_back({new_size(), kNowhere, b.index()});
+      yields.push_back(dims[d]);
+      dims[d] = b.name(defs.back().name);
+    }
+    yields.push_back(t->carried[k]->expr);
+    result(names[k], type->elem, dims);
+  }
+  for (size_t k = 0; k < t->stacked.size(); ++k) {
+    if (t->stacked[k]->group) invalid("a stacked output is {}", shown(t->stacked[k]));
+    const IrType *type = t->stacked[k]->type;
+    std::vector<const Expr *> dims{turns};
+    for (const Expr *e : type->dims) {
+      if (mentions_any(e, own)) uneven("a stacked output whose shape differs from turn to turn");
       dims.push_back(e);
     }
-    Sym name = k < p.names.size() && p.names[k] ? p.names[k] : fresh_.make("unused");
-    defs.push_back({name, kNowhere, b.tensor(v->type->elem, b.list(dims))});
-    (stacked ? stacks : yields).push_back(v->expr);
-    results.push_back(keep({p.body.outputs[p.conditions + k].name, b.name(name), defs.back().type}));
+    stacks.push_back(t->stacked[k]->expr);
+    size_t i = p.carried.size() + k;
+    result(i < p.results.size() ? p.results[i] : Sym{}, type->elem, dims);
   }
   std::unordered_set<Sym> live;
   for (const Expr *e : yields) collect_names(e, live);
@@ -125,12 +156,111 @@ std::vector<Value *> Importer::write_loop(const LoopParts &p, const Scope &scope
   loop.body = {pruned(t->body, live), b.list(yields), b.list(stacks)};
   loop.from = from_;
   add(b.make(loop));
-  return results;
+  std::vector<Value *> leaves(results.begin(), results.begin() + int64_t(carried.size()));
+  std::vector<Value *> all = regroup(p.carried, leaves);
+  all.insert(all.end(), results.begin() + int64_t(carried.size()), results.end());
+  return all;
+}
+
+// The first input that is called k-th leaf of what is carried, and what each leaf's result is to be called.
+Text Importer::leaf_name(const LoopParts &p, size_t k) const {
+  for (size_t i = 0; i < p.carried.size(); ++i) {
+    size_t leaves = flatten({p.carried[i]}).size();
+    if (k < leaves) return p.names[i];
+    k -= leaves;
+  }
+  return {};
+}
+std::vector<Sym> Importer::leaf_results(const LoopParts &p) {
+  std::vector<Sym> names;
+  for (size_t i = 0; i < p.carried.size(); ++i) {
+    Sym own = i < p.results.size() ? p.results[i] : Sym{};
+    int64_t leaves = int64_t(flatten({p.carried[i]}).size());
+    for (int64_t k = 0; k < leaves; ++k)
+      names.push_back(!p.carried[i]->group ? own : own ? element_name(b.text(own), k) : Sym{});
+  }
+  return names;
+}
+
+// What the turns gave, one behind the other along a new first dimension.
+Value *Importer::stacked(const std::vector<Value *> &turns, const onnx::Type *declared, Sym name) {
+  Use u;
+  u.op = "Concat", u.from = from_, u.base = name ? b.text(name) : Text("stacked");
+  u.attributes = {attribute("axis", int64_t{0})};
+  if (turns.empty()) {
+    const IrType *type = declared ? declared_type(*declared) : nullptr;
+    if (!type) unsupported("a stacked output of no turns, whose shape is not known");
+    std::vector<const Expr *> dims{b.integer(0)};
+    dims.insert(dims.end(), type->dims.begin(), type->dims.end());
+    u.op = "ConstantOfShape", u.attributes.clear(), u.wanted = type->elem;
+    std::vector<X> shape;
+    for (const Expr *d : dims) shape.emplace_back(b, d);
+    u.inputs = {list(shape)};
+    return write(u, {name})[0];
+  }
+  for (Value *v : turns) {
+    if (v->group) invalid("a stacked output is {}", shown(v));
+    bool same = v->type->rank() == turns[0]->type->rank();
+    int64_t n, m;
+    for (size_t d = 0; same && d < v->type->rank(); ++d)  // what is not known is a fact that Concat asks for
+      if (int_value(v->type->dims[d], &n) && int_value(turns[0]->type->dims[d], &m)) same = n == m;
+    if (!same) invalid("a stacked output whose shape differs from turn to turn");
+    u.inputs.push_back(emit(v->name, "Unsqueeze", {v, list(std::vector<int64_t>{0})}));
+  }
+  return write(u, {name})[0];
+}
+
+// The turns one after the other, as many as there are for sure.
+Importer::Values Importer::unroll(const LoopParts &p, const std::string &why) {
+  int64_t turns = kMostTurns + 1;
+  if (p.condition || (p.trip && !int_value(p.trip, &turns)))
+    unsupported("{}; --bind may give the number of turns or the condition", why);
+  std::vector<Value *> carried = p.carried;
+  std::vector<std::vector<Value *>> stacks(p.declared.size() - carried.size());
+  bool go = true;
+  for (int64_t i = 0; go && i < turns; ++i) {
+    if (i == kMostTurns) unsupported("{}, and there are more than {} turns", why, kMostTurns);
+    if (++imported_ > kMostImported) throw TooLarge{};
+    Values values = p.turn(lit(b, i), carried, nullptr);
+    if (!values) return std::nullopt;
+    auto next = values->begin();
+    if (p.conditional) {
+      go = !is_known(*next, false);
+      if (go && !is_known(*next, true)) unsupported("{}, and turn {} does not say whether there is another", why, i);
+      ++next;
+    }
+    for (Value *&v : carried) v = *next++;
+    for (auto &s : stacks) s.push_back(*next++);
+  }
+  for (size_t k = 0; k < stacks.size(); ++k) {
+    size_t i = p.carried.size() + k;
+    carried.push_back(stacked(stacks[k], p.declared[i], i < p.results.size() ? p.results[i] : Sym{}));
+  }
+  return carried;
+}
+
+// As one statement; if the turns are not alike, or the body needs to know which turn it is, one after the other.
+Importer::Values Importer::turns(const LoopParts &p) {
+  size_t mark = bounds_.mark(), errors = errors_.size();
+  int64_t n;
+  std::string why;
+  try {
+    if (Values results = write_loop(p)) return results;
+    bool countable = p.trip && int_value(p.trip, &n) && n <= kMostTurns && !p.condition;
+    if (!countable || errors_.size() == errors) return std::nullopt;  // or an error before it is the reason
+    why = errors_[errors];
+  } catch (const Uneven &e) {
+    why = e.why;
+  }
+  bounds_.pop(mark);
+  errors_.resize(errors);
+  return unroll(p, why);
 }
 
 // The number of turns that an i64[] asks for; null: no limit.
 const Expr *Importer::trip_count(Value *v) {
   if (!v) return nullptr;
+  if (v->group) invalid("the number of turns is no tensor");
   if (!is_int(v->type->elem)) invalid("the number of turns is {}", dtype_name(v->type->elem));
   if (!known(v) && !itemize(v)) unsupported("a number of turns of type {}", dtype_name(v->type->elem));
   if (known(v)->size() != 1) invalid("the number of turns has {} elements", known(v)->size());
@@ -144,37 +274,131 @@ void Importer::loop_node(const Node &n, Scope &scope, const Use &use) {
   if (g.inputs.size() != carried + 2) invalid("the body has {} inputs, expected {}", g.inputs.size(), carried + 2);
   if (use.outputs + 1 > g.outputs.size())
     invalid("the body has {} outputs, expected {}", g.outputs.size(), use.outputs + 1);
+  if (g.outputs.size() < carried + 1) invalid("the body has too few outputs");
   for (size_t i = 0; i < use.inputs.size(); ++i) {
     if (i >= 2 && !use.inputs[i]) invalid("a carried value is left out");
-    if (use.inputs[i] && !use.inputs[i]->type) return forget(scope, n.outputs);
+    if (use.inputs[i] && use.inputs[i]->failed()) return forget(scope, n.outputs);
   }
-  LoopParts p{g, 2, 1, trip_count(use.input(0)), nullptr, {}, {}, {}};
+  LoopParts p;
+  p.trip = trip_count(use.input(0));
+  p.conditional = true;
   if (Value *c = use.input(1)) {  // always true, or tested
     if (is_known(c, false)) p.trip = b.integer(0);
     else if (!is_known(c, true)) p.condition = c;
   }
-  for (size_t i = 0; i < carried; ++i) p.carried.push_back(named(use.inputs[2 + i]));
-  for (Text name : n.outputs) p.names.push_back(name_for(scope, name));
-  p.bind_turn = [&](Scope &inner, Sym turn, Body *) {
-    const Expr *i = b.name(turn);
-    inner.values[g.inputs[0].name] = index({b, i});
-    Value *always = constant("true", "", b.tensor(DType::Bool, {}), {b.boolean(true)});  // or there is no turn
-    inner.values[g.inputs[1].name] = always;
+  for (size_t i = 0; i < carried; ++i) {
+    p.carried.push_back(named(use.inputs[2 + i]));
+    p.names.push_back(g.inputs[2 + i].name);
+  }
+  for (Text name : n.outputs) p.results.push_back(name_for(scope, name));
+  for (size_t i = 1; i < g.outputs.size(); ++i) p.declared.push_back(&g.outputs[i].type);
+  p.turn = [&](X turn, const std::vector<Value *> &values, Body *into) {
+    Scope inner = inside(scope);
+    inner.values[g.inputs[0].name] = index(turn);
+    inner.values[g.inputs[1].name] = truth(true);  // or there is no turn
+    for (size_t k = 0; k < carried; ++k)
+      if (!inner.values.emplace(g.inputs[2 + k].name, values[k]).second)
+        invalid("input \"{}\" of the body is defined twice", one_line(g.inputs[2 + k].name));
+    return run_body(g, inner, into);
   };
-  std::vector<Value *> results = write_loop(p, scope);
-  if (results.empty()) return forget(scope, n.outputs);
-  for (size_t i = 0; i < use.outputs; ++i) bind(scope, n.outputs[i], results[i]);
+  Values results = turns(p);
+  if (!results) return forget(scope, n.outputs);
+  for (size_t i = 0; i < use.outputs; ++i) bind(scope, n.outputs[i], (*results)[i]);
+}
+
+// Carries the first inputs through the elements of the others along their axes.
+Importer::Values Importer::scan(const ScanParts &s, const std::vector<Value *> &inputs, const Scope &scope,
+                                std::vector<Sym> names) {
+  const Graph &g = s.body;
+  size_t carried = inputs.size() - s.scanned;
+  LoopParts p;
+  std::vector<int64_t> axes = s.axes;
+  for (size_t k = 0; k < s.scanned; ++k) {
+    Value *v = inputs[carried + k];
+    axes[k] = axis_in(axes[k], int64_t(v->type->rank()));
+    if (!p.trip) p.trip = v->type->dims[size_t(axes[k])];
+  }
+  for (size_t i = 0; i < carried; ++i) p.carried.push_back(named(inputs[i])), p.names.push_back(g.inputs[i].name);
+  // Outputs that are turned round or have their turns elsewhere than in front get a name of their own first.
+  auto turned = [&](size_t i) {
+    return i >= carried && (s.out_axes[i - carried] != 0 || s.out_backward[i - carried] != 0);
+  };
+  names.resize(g.outputs.size());
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    p.results.push_back(turned(i) ? Sym{} : names[i]);
+    p.declared.push_back(&g.outputs[i].type);
+  }
+  p.turn = [&](X turn, const std::vector<Value *> &values, Body *into) {
+    Scope inner = inside(scope);
+    InBody body(*this, into);
+    for (size_t k = 0; k < s.scanned; ++k) {
+      X i = s.backward[k] ? X(b, p.trip) - 1 - turn : turn;
+      Text name = g.inputs[carried + k].name;
+      inner.values[name] = emit(name, "Gather", {inputs[carried + k], index(i)}, {attribute("axis", axes[k])});
+    }
+    for (size_t k = 0; k < carried; ++k)
+      if (!inner.values.emplace(g.inputs[k].name, values[k]).second)
+        invalid("input \"{}\" of the body is defined twice", one_line(g.inputs[k].name));
+    return run_body(g, inner, into);
+  };
+  Values results = turns(p);
+  for (size_t i = 0; results && i < results->size(); ++i) {
+    Value *&v = (*results)[i];
+    if (!turned(i)) continue;
+    int64_t rank = int64_t(v->type->rank()), axis = axis_in(s.out_axes[i - carried], rank);
+    Use last;
+    last.base = g.outputs[i].name, last.from = from_;
+    if (s.out_backward[i - carried]) {
+      last.op = "Slice";
+      last.inputs = {v};
+      for (int64_t x : {int64_t{-1}, INT64_MIN, int64_t{0}, int64_t{-1}})
+        last.inputs.push_back(list(std::vector<int64_t>{x}));
+      if (axis != 0) v = emit(last.base, "Slice", last.inputs);
+    }
+    if (axis != 0) {
+      std::vector<int64_t> perm;
+      for (int64_t d = 1; d < rank; ++d) perm.push_back(d);
+      perm.insert(perm.begin() + axis, 0);
+      last.op = "Transpose", last.inputs = {v}, last.attributes = {attribute("perm", perm)};
+    }
+    v = write(last, {names[i]})[0];
+  }
+  return results;
+}
+
+// Opset 8: a scan for each element of a batch, the first dimension of everything.
+Importer::Values Importer::scan_batches(const ScanParts &s, const std::vector<Value *> &inputs, const Scope &scope,
+                                        std::vector<Sym> names) {
+  LoopParts p;
+  for (Value *v : inputs) {
+    if (v->type->rank() == 0) invalid("a scalar has no batch");
+    if (!p.trip) p.trip = v->type->dims[0];
+  }
+  p.results = std::move(names);
+  for (const ValueInfo &v : s.body.outputs) p.declared.push_back(&v.type);
+  p.turn = [&](X turn, const std::vector<Value *> &, Body *into) {
+    InBody body(*this, into);
+    std::vector<Value *> one;
+    for (Value *v : inputs) one.push_back(emit(v->name, "Gather", {v, index(turn)}));
+    return scan(s, one, scope, {});
+  };
+  return turns(p);
 }
 
 void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
-  if (use.opset < 9) unsupported("batches, as before opset 9");
   const Graph &g = body_of(n, "body");
+  bool batches = use.opset < 9;
+  std::vector<Value *> inputs = use.inputs;
+  if (batches && !inputs.empty()) {
+    if (inputs[0]) unsupported("lengths of sequences, as before opset 9");
+    inputs.erase(inputs.begin());
+  }
   const Attribute *count = use.attribute("num_scan_inputs");
-  if (!count || count->kind != AttrKind::Int || count->i < 1 || count->i > int64_t(use.inputs.size()))
-    invalid("attribute 'num_scan_inputs' does not fit {} inputs", use.inputs.size());
-  size_t scanned = size_t(count->i), carried = use.inputs.size() - scanned;
-  if (g.inputs.size() != use.inputs.size())
-    invalid("the body has {} inputs, expected {}", g.inputs.size(), use.inputs.size());
+  if (!count || count->kind != AttrKind::Int || count->i < 1 || count->i > int64_t(inputs.size()))
+    invalid("attribute 'num_scan_inputs' does not fit {} inputs", inputs.size());
+  size_t scanned = size_t(count->i), carried = inputs.size() - scanned;
+  if (g.inputs.size() != inputs.size())
+    invalid("the body has {} inputs, expected {}", g.inputs.size(), inputs.size());
   if (use.outputs > g.outputs.size() || g.outputs.size() < carried)
     invalid("the body has {} outputs", g.outputs.size());
   auto list_of = [&](Text name, size_t size) {
@@ -185,64 +409,19 @@ void Importer::scan_node(const Node &n, Scope &scope, const Use &use) {
     return v;
   };
   size_t stacked = g.outputs.size() - carried;
-  auto axes = list_of("scan_input_axes", scanned), backward = list_of("scan_input_directions", scanned);
-  auto out_axes = list_of("scan_output_axes", stacked), out_backward = list_of("scan_output_directions", stacked);
-  for (Value *v : use.inputs) {
+  ScanParts s{g, scanned, list_of("scan_input_axes", scanned),
+              list_of(batches ? "directions" : "scan_input_directions", scanned),
+              list_of("scan_output_axes", stacked), list_of("scan_output_directions", stacked)};
+  for (Value *v : inputs) {
     if (!v) invalid("an input is left out");
-    if (!v->type) return forget(scope, n.outputs);
+    if (v->failed()) return forget(scope, n.outputs);
+    if (v->group) invalid("an input is {}", shown(v));
   }
-  LoopParts p{g, 0, 0, nullptr, nullptr, {}, {}, {}};
-  for (size_t k = 0; k < scanned; ++k) {
-    Value *v = use.inputs[carried + k];
-    int64_t rank = int64_t(v->type->rank());
-    if (axes[k] < -rank || axes[k] >= rank) invalid("scan axis {} is outside the rank {}", axes[k], rank);
-    if (axes[k] < 0) axes[k] += rank;
-    if (!p.trip) p.trip = v->type->dims[size_t(axes[k])];
-  }
-  for (size_t i = 0; i < carried; ++i) p.carried.push_back(named(use.inputs[i]));
-  // Outputs that are turned round or have their turns elsewhere than in front get a name of their own first.
-  auto turned = [&](size_t i) {
-    return i >= carried && (out_axes[i - carried] != 0 || out_backward[i - carried] != 0);
-  };
-  for (size_t i = 0; i < use.outputs; ++i) p.names.push_back(turned(i) ? Sym{} : name_for(scope, n.outputs[i]));
-  p.bind_turn = [&](Scope &inner, Sym turn, Body *body) {
-    Body *around = std::exchange(body_, body);
-    for (size_t k = 0; k < scanned; ++k) {
-      X i(b, b.name(turn));
-      if (backward[k]) i = X(b, p.trip) - 1 - i;
-      Text name = g.inputs[carried + k].name;
-      inner.values[name] = emit(name, "Gather", {use.inputs[carried + k], index(i)}, {attribute("axis", axes[k])});
-    }
-    body_ = around;
-  };
-  std::vector<Value *> results = write_loop(p, scope);
-  if (results.empty()) return forget(scope, n.outputs);
-  for (size_t i = 0; i < use.outputs; ++i) {
-    Value *v = results[i];
-    if (!turned(i) || n.outputs[i].empty()) {
-      bind(scope, n.outputs[i], v);
-      continue;
-    }
-    int64_t rank = int64_t(v->type->rank()), axis = out_axes[i - carried];
-    if (axis < -rank || axis >= rank) invalid("scan axis {} is outside the rank {}", axis, rank);
-    if (axis < 0) axis += rank;
-    Use last;
-    last.base = n.outputs[i], last.from = from_;
-    if (out_backward[i - carried]) {
-      last.op = "Slice";
-      last.inputs = {v};
-      for (int64_t x : {int64_t{-1}, INT64_MIN, int64_t{0}, int64_t{-1}})
-        last.inputs.push_back(list(std::vector<int64_t>{x}));
-      if (axis != 0) v = emit(n.outputs[i], "Slice", last.inputs);
-    }
-    if (axis != 0) {
-      std::vector<int64_t> perm;
-      for (int64_t d = 1; d < rank; ++d) perm.push_back(d);
-      perm.insert(perm.begin() + axis, 0);
-      last.op = "Transpose", last.inputs = {v}, last.attributes = {attribute("perm", perm)};
-    }
-    bind(scope, n.outputs[i], write(last, {name_for(scope, n.outputs[i])})[0]);
-  }
+  std::vector<Sym> names;
+  for (Text name : n.outputs) names.push_back(name_for(scope, name));
+  Values results = batches ? scan_batches(s, inputs, scope, names) : scan(s, inputs, scope, names);
+  if (!results) return forget(scope, n.outputs);
+  for (size_t i = 0; i < use.outputs; ++i) bind(scope, n.outputs[i], (*results)[i]);
 }
 
 }  // namespace mlc::onnx

@@ -6,8 +6,7 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr size_t kMostInlined = 64;       // functions inside functions
-constexpr size_t kMostNodes = 1 << 20;    // with functions in place
+constexpr size_t kMostInlined = 64;  // functions inside functions
 
 }  // namespace
 
@@ -44,13 +43,14 @@ void Importer::bind(Scope &scope, Text name, Value *v) {
   if (name.empty()) return;
   if (!scope.values.emplace(name, v).second || scope.initializers.count(name))
     invalid("value \"{}\" is defined twice", one_line(name));
-  if (v && v->type) check_declared(scope, name, v->type);
+  if (v && !v->failed()) check_declared(scope, name, v->type);
 }
 
 // What the model says of a value must not contradict what follows from its inputs.
 void Importer::check_declared(const Scope &scope, Text name, const IrType *type) {
   auto it = scope.declared.find(name);
-  if (it == scope.declared.end() || it->second->kind != onnx::Type::Tensor || !type->tensor) return;
+  if (it == scope.declared.end() || it->second->kind != onnx::Type::Tensor || (type && !type->tensor)) return;
+  if (!type) invalid("output \"{}\" is declared as a tensor, but it is a sequence or an optional", one_line(name));
   const onnx::Type &said = *it->second;
   bool same = dtype_of(said.elem) == type->elem || said.elem == 0;
   if (said.has_shape) same = same && said.dims.size() == type->rank();
@@ -89,7 +89,7 @@ void Importer::nodes(const std::vector<Node> &nodes, const std::vector<Text> &wa
 }
 
 void Importer::node(const Node &n, Scope &scope) {
-  if (++imported_ > kMostNodes) throw TooLarge{};
+  if (++imported_ > kMostImported) throw TooLarge{};
   Syms around = from_;
   from_ = from_of(n, scope);
   try {
@@ -168,7 +168,7 @@ void Importer::standard_node(const Node &n, Scope &scope) {
   bool complete = true;
   for (Text name : n.inputs) {
     Value *v = name.empty() ? nullptr : lookup(scope, name);
-    complete = complete && (!v || v->type);
+    complete = complete && (!v || !v->failed());
     use.inputs.push_back(v);
   }
   std::vector<Text> outputs = n.outputs;
@@ -179,17 +179,14 @@ void Importer::standard_node(const Node &n, Scope &scope) {
   use.outputs = outputs.size();
   use.base = outputs[0];
 
-  if (extra && complete) return extra_node(n, *extra, outputs, use, scope);
   if (n.op == "Constant") return constant_node(n, scope, use);
   if (n.op == "If") return if_node(n, scope, use);
   if (n.op == "Loop") return loop_node(n, scope, use);
   if (n.op == "Scan") return scan_node(n, scope, use);
-  if (!extra && !find_op(n.op) && !is_converted(n.op)) unsupported("no such operator");
-  if (!complete) {  // an error before it is the reason
-    for (Text name : outputs)
-      if (!name.empty()) scope.values.emplace(name, keep({name}));
-    return;
-  }
+  if (!extra && !find_op(n.op) && !is_converted(n.op) && !is_of_groups(n.op)) unsupported("no such operator");
+  if (!complete) return forget(scope, outputs);  // an error before it is the reason
+  if (group_node(n, scope, use)) return;
+  if (extra) return extra_node(n, *extra, outputs, use, scope);
   convert(*this, use);
   std::vector<Sym> names;
   std::vector<Value *> values;

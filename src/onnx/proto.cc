@@ -63,16 +63,26 @@ void read_tensor_type(WireFile &file, Text message, Type &type) {
     }
 }
 
+Type read_type(WireFile &file, Text message);
+
+void read_element_type(WireFile &file, Text message, Type &type) {
+  Fields f(file, message);
+  while (f.next()) {
+    if (f.tag() == 1) type.of = {read_type(file, f.bytes())};
+    else f.skip();
+  }
+}
+
 Type read_type(WireFile &file, Text message) {
   Fields f(file, message);
   Type type;
   while (f.next()) switch (f.tag()) {
       case 1: type.kind = Type::Tensor, read_tensor_type(file, f.bytes(), type); break;
-      case 4: type.kind = Type::Sequence, f.skip(); break;
+      case 4: type.kind = Type::Sequence, read_element_type(file, f.bytes(), type); break;
       case 5: type.kind = Type::Map, f.skip(); break;
       case 7: type.kind = Type::Opaque, f.skip(); break;
       case 8: type.kind = Type::SparseTensor, f.skip(); break;
-      case 9: type.kind = Type::Optional, f.skip(); break;
+      case 9: type.kind = Type::Optional, read_element_type(file, f.bytes(), type); break;
       default: f.skip();
     }
   return type;
@@ -195,6 +205,27 @@ Function read_function(WireFile &file, Text message) {
   return fn;
 }
 
+// Both messages keep a tensor and a sequence in fields of their own: those of a SequenceProto are 3 and 5, repeated.
+void read_value(WireFile &file, Text message, const Type &type, std::vector<Tensor> &tensors, bool &none) {
+  if (type.kind == Type::Tensor) return tensors.push_back(read_tensor(file, message));
+  const Type *of = type.of.empty() ? nullptr : &type.of[0];
+  bool flat = of && of->kind == Type::Tensor, optional = type.kind == Type::Optional;
+  if (!of || (type.kind != Type::Sequence && !optional) || (!flat && (!optional || of->kind != Type::Sequence)))
+    unsupported("values of this type");
+  Fields f(file, message);
+  none = optional;
+  while (f.next()) {
+    bool wanted = f.tag() == (flat ? 3 : 5);
+    if (!wanted) {
+      f.skip();
+      continue;
+    }
+    bool nothing = false;
+    read_value(file, f.bytes(), *of, tensors, nothing);
+    none = false;
+  }
+}
+
 void read_model(WireFile &file, Text message, Model &m) {
   Fields f(file, message);
   while (f.next()) switch (f.tag()) {
@@ -217,26 +248,28 @@ std::string_view kind_name(AttrKind k) {
   return kNames[size_t(k)];
 }
 
-bool read_model(Text file, Model &model, std::string &error) {
+// read(wire) reads the whole file.
+template <class F> static bool read_file(Text file, std::string &error, F read) {
   try {
     WireFile wire{file.data()};
-    read_model(wire, file, model);
+    read(wire);
     return true;
-  } catch (const Invalid &e) {
+  } catch (const std::runtime_error &e) {
     error = e.what();
     return false;
   }
 }
 
+bool read_model(Text file, Model &model, std::string &error) {
+  return read_file(file, error, [&](WireFile &wire) { read_model(wire, file, model); });
+}
+
 bool read_tensor(Text file, Tensor &tensor, std::string &error) {
-  try {
-    WireFile wire{file.data()};
-    tensor = read_tensor(wire, file);
-    return true;
-  } catch (const Invalid &e) {
-    error = e.what();
-    return false;
-  }
+  return read_file(file, error, [&](WireFile &wire) { tensor = read_tensor(wire, file); });
+}
+
+bool read_tensors(Text file, const Type &type, std::vector<Tensor> &tensors, bool &none, std::string &error) {
+  return read_file(file, error, [&](WireFile &wire) { read_value(wire, file, type, tensors, none); });
 }
 
 }  // namespace mlc::onnx

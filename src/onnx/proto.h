@@ -32,6 +32,7 @@ struct Type {
   int32_t elem = 0;           // of a tensor
   bool has_shape = false;
   std::vector<Dim> dims;
+  std::vector<Type> of;       // one: what a sequence or an optional is of
 };
 struct ValueInfo {
   Text name;
@@ -94,5 +95,8 @@ struct Model {
 bool read_model(Text file, Model &model, std::string &error);
 // A file that holds one TensorProto: input_0.pb of a test data set.
 bool read_tensor(Text file, Tensor &tensor, std::string &error);
+// One that holds a value of `type`: a TensorProto, SequenceProto or OptionalProto. Its tensors in order; `none`: an
+// optional that holds nothing.
+bool read_tensors(Text file, const Type &type, std::vector<Tensor> &tensors, bool &none, std::string &error);
 
 }  // namespace mlc::onnx

@@ -123,10 +123,19 @@ Array decode(const Tensor &t, std::string_view bytes) {
 }
 
 bool read_tensor_file(std::string_view file, Array &array, std::string &error) {
-  Tensor t;
-  if (!read_tensor(file, t, error)) return false;
+  Datum d;
+  Type type;
+  type.kind = Type::Tensor;
+  if (!read_datum_file(file, type, d, error)) return false;
+  array = std::move(d.arrays[0]);
+  return true;
+}
+
+bool read_datum_file(std::string_view file, const Type &type, Datum &datum, std::string &error) {
+  std::vector<Tensor> tensors;
+  if (!read_tensors(file, type, tensors, datum.none, error)) return false;
   try {
-    array = decode(t);
+    for (const Tensor &t : tensors) datum.arrays.push_back(decode(t));
     return true;
   } catch (const std::runtime_error &e) {
     error = e.what();

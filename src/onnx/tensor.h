@@ -30,4 +30,11 @@ Array decode(const Tensor &t, std::string_view bytes);
 // An ONNX test's input_0.pb: a file that holds one TensorProto. False and one line if it does not.
 bool read_tensor_file(std::string_view file, Array &array, std::string &error);
 
+// One that holds a value of some type: a tensor, the elements of a sequence, or what an optional holds.
+struct Datum {
+  bool none = false;          // an optional that holds nothing
+  std::vector<Array> arrays;
+};
+bool read_datum_file(std::string_view file, const Type &type, Datum &datum, std::string &error);
+
 }  // namespace mlc::onnx

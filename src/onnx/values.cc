@@ -106,6 +106,8 @@ const Elements &Importer::known(Value *v) {
   return v->known;
 }
 
+Value *Importer::truth(bool v) { return constant(v ? "true" : "false", "", b.tensor(DType::Bool, {}), {b.boolean(v)}); }
+
 bool Importer::is_known(Value *v, bool truth) {
   const Elements &e = known(v);
   return e && e->size() == 1 && is_truth((*e)[0], truth);

@@ -282,7 +282,8 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
   }
   std::vector<Value *> values;
   for (size_t i : outputs) values.push_back(keep({use.base, b.name(results[i]), defs[i].type}));
-  if (results.size() == 1) values[0]->known = fold_elements(*this, use, defs[0].type);
+  for (size_t i = 0; i < values.size() && values.size() == results.size(); ++i)
+    values[i]->known = fold_elements(*this, use, std::span(inference.types).first(i + 1));
   add(let(std::move(defs), b.call(b.sym(use.op), b.list(inference.args)), std::move(attrs), use.from), std::move(facts));
   return values;
 }

@@ -111,6 +111,51 @@ model = onnx.load(OUT / "problems.onnx")
 model.opset_import.append(h.make_opsetid("com.microsoft", 1))
 onnx.save(model, OUT / "problems.onnx")
 
+# Sequences and optionals: inputs, outputs, a sequence that a loop makes longer, a body for each element.
+def sequence(name, dims):
+    return h.make_value_info(name, h.make_sequence_type_proto(h.make_tensor_type_proto(T.FLOAT, dims)))
+
+
+then = h.make_graph([node("OptionalGetElement", ["o"], ["a"], "get")], "then", [], [value("a", T.FLOAT, None)])
+other = h.make_graph([node("SequenceAt", ["s", "last"], ["b"], "at")], "else", [], [value("b", T.FLOAT, None)])
+body = h.make_graph([
+    node("Identity", ["c"], ["c1"]), node("Gather", ["x", "i"], ["row"], "row", axis=0),
+    node("SequenceInsert", ["q", "row", "zero"], ["q1"], "grow")], "body",
+    [value("i", T.INT64, []), value("c", T.BOOL, []), sequence("q", None)],
+    [value("c1", T.BOOL, []), sequence("q1", None)])
+each = h.make_graph([node("Mul", ["e", "f"], ["g"], "scale")], "each", [value("e", T.FLOAT, None), value("f", T.FLOAT, None)],
+                    [value("g", T.FLOAT, None)])
+save("sequences", [
+    node("OptionalHasElement", ["o"], ["has"], "has"),
+    node("If", ["has"], ["chosen"], "choose", then_branch=then, else_branch=other),
+    node("SequenceInsert", ["s", "chosen"], ["s1"], "insert"),
+    node("SequenceMap", ["s1", "chosen"], ["scaled"], "map", body=each),
+    node("SequenceErase", ["s1", "zero"], ["s2"], "erase"),
+    node("ConcatFromSequence", ["s2"], ["joined"], "join", axis=0),
+    node("SequenceEmpty", [], ["none"], "none"),
+    node("Loop", ["two", "", "none"], ["rows"], "loop", body=body),
+    node("ConcatFromSequence", ["rows"], ["stacked"], "stack", axis=-1, new_axis=1),
+    node("SplitToSequence", ["x"], ["pieces"], "split", axis=1, keepdims=0),
+    node("SequenceLength", ["pieces"], ["count"], "count"),
+], [sequence("s", ["n", 4]), h.make_value_info("o", h.make_optional_type_proto(h.make_tensor_type_proto(T.FLOAT, [1, 4]))),
+    value("x", T.FLOAT, [2, 4])],
+    [sequence("scaled", None), value("joined", T.FLOAT, None), value("stacked", T.FLOAT, None), sequence("pieces", None),
+     value("count", T.INT64, [])],
+    [const("zero", np.int64(0)), const("last", np.int64(-1)), const("two", np.int64(2))])
+
+# What sequences must not leave open.
+save("open_sequences", [
+    node("SequenceConstruct", ["x", "x"], ["s"], "construct"),
+    node("SequenceAt", ["s", "at"], ["a"], "at"),
+    node("SplitToSequence", ["x"], ["t"], "split"),
+    node("Relu", ["s"], ["r"], "relu"),
+    node("SequenceAt", ["s", "five"], ["c"], "outside"),
+    node("SequenceConstruct", ["x", "five"], ["u"], "mixed"),
+    node("SequenceLength", ["t"], ["l"]), node("SequenceLength", ["u"], ["m"]),
+], [value("x", T.FLOAT, ["n", 4]), value("at", T.INT64, [])],
+    [value(v, T.FLOAT, None) for v in ("a", "r", "c")] + [value(v, T.INT64, []) for v in ("l", "m")],
+    [const("five", np.int64(5))])
+
 # Weights in a file beside the model.
 save("external", [node("Add", ["x", "w"], ["y"], "add")], [value("x", T.FLOAT, ["n", 20])], [value("y", T.FLOAT, ["n", 20])],
      [const("w", np.arange(20, dtype=np.float32))])

@@ -13,6 +13,9 @@ TEST(OnnxFuzz, MutatedModels) {
   Graph body{{node("Identity", {"c"}, {"c1"}), node("Mul", {"s", "s"}, {"s1"})},
              {value("i", kI64, {}), value("c", kBool, {}), value("s", kFloat, {"n", "6"})},
              {Message().text(1, "c1"), Message().text(1, "s1")}, {}, {}};
+  Graph grow{{node("SequenceInsert", {"q", "x"}, {"q1"}), node("Identity", {"c"}, {"c1"})},
+             {value("i", kI64, {}), value("c", kBool, {}), Message().text(1, "q")},
+             {Message().text(1, "c1"), Message().text(1, "q1")}, {}, {}};
   Message f = Message().text(1, "f").text(4, "a").text(5, "b").text(10, "local");
   f.part(7, node("LeakyRelu", {"a"}, {"b"}, {ref_attr("alpha", "alpha", 1)}))
       .part(9, Message().text(1, "").number(2, 16))
@@ -22,10 +25,13 @@ TEST(OnnxFuzz, MutatedModels) {
            node("Gemm", {"r", "w", "bias"}, {"h"}, {int_attr("transB", 1)}),
            node("If", {"c"}, {"q"}, {graph_attr("then_branch", then), graph_attr("else_branch", other)}),
            node("Loop", {"one", "", "h"}, {"l"}, {graph_attr("body", body.message())}),
+           node("SequenceConstruct", {"q", "q"}, {"sq"}), node("SplitToSequence", {"x"}, {"ps"}, {int_attr("axis", 1)}),
+           node("Loop", {"one", "", "sq"}, {"ls"}, {graph_attr("body", grow.message())}),
+           node("ConcatFromSequence", {"ls"}, {"w1"}, {int_attr("axis", 0)}), node("SequenceLength", {"ps"}, {"w2"}),
            node("f", {"l"}, {"y"}, {float_attr("alpha", 0.5f)}, "", "local"),
            node("Softmax", {"q"}, {"z"}, {int_attr("axis", 1)})},
           {value("x", kFloat, {"n", "2", "2"}), value("c", kBool, {})},
-          {value("y", kFloat, {"n", "6"}), value("z", kFloat, {"n", "2", "2"})},
+          {value("y", kFloat, {"n", "6"}), value("z", kFloat, {"n", "2", "2"}), Message().text(1, "w1"), Message().text(1, "w2")},
           {i64s("zero", {0}), i64s("one", {1}), i64s("rest", {4}), tensor("w", kFloat, {6, 4}, std::string(96, 1)),
            floats("bias", {1, 2, 3, 4, 5, 6})},
           {value("h", kFloat, {"n", "6"})}};
