@@ -4,6 +4,7 @@
 #   make test         quick tests (under 2 minutes)   make check        everything that CI runs
 #   make update       bless the outputs of the tests  make bench        throughput of reading and printing
 #   make install PREFIX=/usr/local                    make clean
+#   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
 #   make deps         what is missing, with apt and pip (the other targets call it)
 
 BUILD  ?= build
@@ -36,6 +37,9 @@ check: deps configure
 demo: all
 	@test/demo/run.sh
 
+fuzz-onnx: deps all
+	@test/fuzz/onnx $(or $(GRAPHS),300) $(SEED)
+
 update: deps all
 	@test/run --update
 	@test/examples --update
@@ -51,4 +55,4 @@ clean:
 	rm -rf $(BUILD)
 
 .NOTPARALLEL:
-.PHONY: all deps build-deps configure test check demo update bench install clean
+.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx install clean

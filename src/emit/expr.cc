@@ -228,6 +228,15 @@ Text ExprPrinter::unary(const Unary &e, DType want) {
   return {"-" + (a.s[0] == '-' ? "(" + a.s + ")" : wrap(a, kUnary)), kUnary, t, false, ""};
 }
 
+// The least or greatest number of a type: g++ warns that comparing with it is idle.
+static bool at_limit(const Expr *e, DType t) {
+  int64_t v;
+  if (!is_int(t) || !int_value(e, &v)) return false;
+  int bits = info(t).bits;
+  int64_t high = is_signed(t) || bits == 64 ? INT64_MAX >> (64 - bits) : (int64_t(1) << bits) - 1;
+  return v == high || v == (is_signed(t) ? -high - 1 : 0);
+}
+
 Text ExprPrinter::binary(const Binary &e, DType want) {
   Infix op = infix(e.op);
   if (e.op == Op::And || e.op == Op::Or) {
@@ -239,8 +248,14 @@ Text ExprPrinter::binary(const Binary &e, DType want) {
     DType t = type(e.a, DType::Invalid);
     if (t == DType::Invalid) t = type(e.b, DType::Index);
     Text a = print(e.a, t), b = print(e.b, t);
+    bool wild = a.wild || b.wild;
+    if (t != DType::Bool && (a.s == b.s || at_limit(e.a, t) || at_limit(e.b, t))) {
+      constexpr std::string_view kFamily[] = {"equal", "unequal", "less", "less_equal", "greater", "greater_equal"};
+      std::string_view family = kFamily[int(e.op) - int(Op::Eq)];
+      return {helper(family, is_small_float(t) ? DType::F32 : t, {a.s, b.s}).s, kPrimary, DType::Bool, wild, ""};
+    }
     std::string s = fmt::format("{} {} {}", wrap(a, kSum), op.text, wrap(b, kSum));
-    return {s, op.prec, DType::Bool, a.wild || b.wild, ""};
+    return {s, op.prec, DType::Bool, wild, ""};
   }
   DType t = type(&e, want);
   Text a = print(e.a, t);

@@ -14,7 +14,7 @@ namespace {
 // $(family:) one of no type.
 struct Family {
   std::string_view name;
-  char kind;  // i signed, u unsigned, b both, f f32 and f64, A smaller floats, and some of these: see fits()
+  char kind;  // i signed, u unsigned, b both, f f32 and f64, n all these, A smaller floats, and some of these: see fits()
   std::string_view text;
 };
 constexpr Family kFamilies[] = {
@@ -110,6 +110,12 @@ constexpr Family kFamilies[] = {
     if (t == b) return __builtin_copysign$L(r, x);
   }
 })"},
+    {"equal", 'n', "bool $N($T a, $T b) { return a == b; }"},  // where g++ warns of the infix form
+    {"unequal", 'n', "bool $N($T a, $T b) { return a != b; }"},
+    {"less", 'n', "bool $N($T a, $T b) { return a < b; }"},
+    {"less_equal", 'n', "bool $N($T a, $T b) { return a <= b; }"},
+    {"greater", 'n', "bool $N($T a, $T b) { return a > b; }"},
+    {"greater_equal", 'n', "bool $N($T a, $T b) { return a >= b; }"},
     {"isnan", 'f', "bool $N($T x) { return x != x; }"},
     {"isinf", 'f', "bool $N($T x) { return __builtin_fabs$L(x) > $MAX; }"},
 
@@ -271,6 +277,7 @@ bool fits(char kind, DType t) {
     case 'u': return is_int(t) && !is_signed(t);
     case 'b': return is_int(t);
     case 'f': return wide;
+    case 'n': return is_int(t) || wide;
     case 'h': return t == DType::F16;
     case 't': return t == DType::BF16;
     case 'e': return e8;
