@@ -251,17 +251,15 @@ const Func &entry_of(const Prepared &p) {
   return *f;
 }
 
-void interpret(const Case &c, const Prepared &p) {
-  const Func &f = entry_of(p);
+// The outputs, sizes that are data among them.
+std::vector<Array> interpret(const Case &c, const Prepared &p, const DataSet &set) {
   RunOptions options;
   options.module_path = c.model;
-  for (const DataSet &set : c.sets) {
-    std::vector<Array> outputs;
-    RunFault fault;
-    if (!run(*p.stage.build, p.stage.module, f, arguments(c, p, set), options, outputs, fault))
-      failed("run: {}", first_line(fault.message));
-    compare_outputs(c, f, *p.stage.build, std::move(outputs), set);
-  }
+  std::vector<Array> outputs;
+  RunFault fault;
+  if (!run(*p.stage.build, p.stage.module, entry_of(p), arguments(c, p, set), options, outputs, fault))
+    failed("run: {}", first_line(fault.message));
+  return outputs;
 }
 
 // ---- emitted C++
@@ -293,9 +291,9 @@ void emit(const Case &c, Prepared &p) {
   if (!codegen(*p.stage.build, p.stage.module, g, text, diag)) failed("codegen: {}", first_line(diag.messages()[0]));
 }
 
-void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
+// The program of what was emitted.
+std::string compiled(const Prepared &p, const CaseOptions &o) {
   const std::string &dir = p.scratch->path, out = dir + "/out";
-  const Func &f = entry_of(p);
   std::string sources, errors, all = o.compiler, program = dir + "/model";
   std::vector<fs::path> files;
   for (const auto &e : fs::directory_iterator(out)) files.push_back(e.path());
@@ -307,42 +305,39 @@ void compiled(const Case &c, Prepared &p, const CaseOptions &o) {
   }
   std::string cached;
   if (!o.cache.empty()) cached = o.cache + "/" + sha256_of(std::as_bytes(std::span(all.data(), all.size())));
-  if (!cached.empty() && fs::exists(cached)) {
-    program = cached;
-  } else {
-    if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir))
-      failed("c++: {}", errors);
-    if (!cached.empty()) {  // in place at once: several processes share the folder
-      std::error_code e;
-      fs::create_directories(o.cache, e);
-      std::string part = fmt::format("{}.{}", cached, getpid());
-      fs::copy_file(program, part, e);
-      if (!e) fs::rename(part, cached, e);
-    }
+  if (!cached.empty() && fs::exists(cached)) return cached;
+  if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir))
+    failed("c++: {}", errors);
+  if (!cached.empty()) {  // in place at once: several processes share the folder
+    std::error_code e;
+    fs::create_directories(o.cache, e);
+    std::string part = fmt::format("{}.{}", cached, getpid());
+    fs::copy_file(program, part, e);
+    if (!e) fs::rename(part, cached, e);
   }
-  for (const DataSet &set : c.sets) {
-    std::vector<Array> args = arguments(c, p, set), outputs;
-    std::string line = fmt::format("cd {} && {} -o {}/out%d.npy", out, program, dir);
-    for (size_t i = 0; i < args.size(); i++) {
-      std::string path = fmt::format("{}/in{}.npy", dir, i);
-      if (!write_npy_file(path, args[i], &errors)) failed("{}", errors);
-      line += " " + path;
-    }
-    if (!command(line, errors, dir)) failed("run: {}", errors);
-    for (size_t i = 0; i < f.results.size(); i++) {
-      DType t = f.results[i].type->elem;
-      Array a;
-      std::string path = fmt::format("{}/out{}.npy", dir, i);
-      if (!read_npy_file(path, t == DType::Index ? DType::I64 : t, &a, &errors)) failed("run: {}", errors);
-      outputs.push_back(std::move(a));
-    }
-    compare_outputs(c, f, *p.stage.build, std::move(outputs), set);
-  }
+  return program;
 }
 
-}  // namespace
-
-namespace {
+std::vector<Array> execute(const std::string &program, const Case &c, const Prepared &p, const DataSet &set) {
+  const std::string &dir = p.scratch->path;
+  const Func &f = entry_of(p);
+  std::vector<Array> args = arguments(c, p, set), outputs;
+  std::string line = fmt::format("cd {}/out && {} -o {}/out%d.npy", dir, program, dir), errors;
+  for (size_t i = 0; i < args.size(); i++) {
+    std::string path = fmt::format("{}/in{}.npy", dir, i);
+    if (!write_npy_file(path, args[i], &errors)) failed("{}", errors);
+    line += " " + path;
+  }
+  if (!command(line, errors, dir)) failed("run: {}", errors);
+  for (size_t i = 0; i < f.results.size(); i++) {
+    DType t = f.results[i].type->elem;
+    Array a;
+    std::string path = fmt::format("{}/out{}.npy", dir, i);
+    if (!read_npy_file(path, t == DType::Index ? DType::I64 : t, &a, &errors)) failed("run: {}", errors);
+    outputs.push_back(std::move(a));
+  }
+  return outputs;
+}
 
 // Everything before the program runs; what is emitted is in `scratch`.
 std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options,
@@ -350,6 +345,7 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
   try {
     p = Prepared();
     import(c, std::move(bind), p);
+    if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
     if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp);
     if (options.route == Route::Cpp) emit(c, p);
     return {};
@@ -358,21 +354,22 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
   }
 }
 
-}  // namespace
+// What must be known when compiling is taken from the data, as few inputs as do.
+Prepared prepare(const Case &c, const CaseOptions &options) {
+  Prepared p;
+  auto stop = prepare(c, {}, options, p);
+  for (bool floats : {false, true}) {
+    auto bind = small_inputs(c, floats);
+    if (stop && !bind.empty() && c.sets.size() == 1 && !prepare(c, bind, options, p)) stop.reset();
+  }
+  if (stop) throw Stop{*stop};
+  return p;
+}
 
-CaseResult run_case(const std::string &folder, const CaseOptions &options) {
+// f, and why it stopped.
+template <class F> CaseResult guarded(F f) {
   try {
-    Case c = load(folder);
-    Prepared p;
-    auto stop = prepare(c, {}, options, p);
-    // What must be known when compiling is taken from the data, as few inputs as do.
-    for (bool floats : {false, true}) {
-      auto bind = small_inputs(c, floats);
-      if (stop && !bind.empty() && c.sets.size() == 1 && !prepare(c, bind, options, p)) stop.reset();
-    }
-    if (stop) return *stop;
-    if (options.route == Route::Cpp) compiled(c, p, options);
-    else interpret(c, p);
+    f();
     return {CaseResult::Passed, ""};
   } catch (const Stop &s) {
     return s.result;
@@ -381,6 +378,33 @@ CaseResult run_case(const std::string &folder, const CaseOptions &options) {
   } catch (const std::exception &e) {
     return {CaseResult::Failed, first_line(e.what())};
   }
+}
+
+}  // namespace
+
+CaseResult run_case(const std::string &folder, const CaseOptions &options) {
+  return guarded([&] {
+    Case c = load(folder);
+    Prepared p = prepare(c, options);
+    std::string program = options.route == Route::Cpp ? compiled(p, options) : "";
+    for (const DataSet &set : c.sets)
+      compare_outputs(c, entry_of(p), *p.stage.build,
+                      program.empty() ? interpret(c, p, set) : execute(program, c, p, set), set);
+  });
+}
+
+CaseValues case_values(const std::string &folder, const CaseOptions &options) {
+  CaseValues v;
+  CaseResult r = guarded([&] {
+    Case c = load(folder);
+    v.rtol = c.rtol, v.atol = c.atol;
+    Prepared p = prepare(c, options);
+    v.values = options.route == Route::Cpp ? execute(compiled(p, options), c, p, c.sets[0]) : interpret(c, p, c.sets[0]);
+    for (const Def &d : entry_of(p).results) v.names.emplace_back(p.stage.build->text(d.name));
+    v.values.resize(v.names.size());  // buffers that are read and written are no results
+  });
+  v.fault = r.reason;
+  return v;
 }
 
 }  // namespace mlc

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "conformance.h"
+#include "explain.h"
 #include "pass/pass.h"
 
 namespace mlc {
@@ -29,6 +30,8 @@ constexpr OptionSpec kOptions[] = {
     {"jobs,j", "N", "cases at a time; 1"},
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
+    {"explain", nullptr, "of what fails: the first node whose value differs"},
+    {"python", "COMMAND", "of --explain: one that has the onnx package, its reference evaluator; python3"},
     {"timeout", "S", "seconds that a case may take; 60"},
     {"memory", "MB", "memory that a case may use; 6144"},
     {"cache", "DIR", "of --via cpp: keep compiled programs there, by the hash of their sources"},
@@ -67,7 +70,12 @@ std::string case_name(const std::string &folder) {
   return parent.empty() ? p.filename().string() : parent + "/" + p.filename().string();
 }
 
-void start(Job &job, const CaseOptions &options, int64_t seconds, int64_t megabytes) {
+struct Explain {
+  bool wanted;
+  std::string python;
+};
+
+void start(Job &job, const CaseOptions &options, const Explain &why, int64_t seconds, int64_t megabytes) {
   int ends[2];
   if (pipe(ends)) return;
   fflush(stdout);
@@ -84,6 +92,7 @@ void start(Job &job, const CaseOptions &options, int64_t seconds, int64_t megaby
     setrlimit(RLIMIT_CPU, &time);
     setrlimit(RLIMIT_CORE, &none);
     CaseResult r = run_case(job.folder, options);
+    if (why.wanted && r.kind == CaseResult::Failed) r.reason += "\n" + explain(job.folder, options, why.python);
     std::string line = char(r.kind) + r.reason;
     for (size_t done = 0; done < line.size();) {
       ssize_t n = write(ends[1], line.data() + done, line.size() - done);
@@ -145,7 +154,7 @@ int test(const Options &options) {
     while (next < folders.size() && int64_t(running.size()) < jobs) {
       Job &job = running[next];
       job.folder = fs::absolute(folders[next++]).string();
-      start(job, how, seconds, megabytes);
+      start(job, how, {options.has("explain"), options.get("python", "python3")}, seconds, megabytes);
     }
     std::vector<pollfd> wait;
     for (auto &[i, job] : running) wait.push_back({job.pipe, POLLIN, 0});

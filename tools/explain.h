@@ -1,0 +1,13 @@
+// Which node of a failing case is wrong: every intermediate value, computed by the case's route, is compared with the
+// interpreter's of operators, and that with the reference evaluator of the onnx package, where `python` has it.
+#pragma once
+#include <string>
+
+#include "conformance.h"
+
+namespace mlc {
+
+// Some lines, the last without its end. `python`: a command, as `python3`.
+std::string explain(const std::string &folder, const CaseOptions &options, const std::string &python);
+
+}  // namespace mlc
