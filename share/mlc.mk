@@ -7,6 +7,7 @@
 #
 #     NAME.onnx -> NAME.mlc -> NAME.h, NAME.cc, NAME_weights.cc, and NAME_main.cc, which runs the model on .npy files
 #
+# NAME is an identifier of C: digits_v2, not digits-v2.
 # The variables below may be set before the include, or for one target, as above.
 
 # What stands between import and codegen.
@@ -24,4 +25,4 @@ MLC_CODEGEN ?= --weights text
 	mv $*.tmp/$(*F)[._]* $(@D)
 	rm -r $*.tmp
 
-.PRECIOUS: %.mlc
+.PRECIOUS: %.mlc %.h %.cc %_weights.cc %_main.cc

@@ -124,7 +124,7 @@ bool put_weights(const CppModel &model, Constants &constants, FILE *f) {
 std::string model_name(const std::string &path) {
   std::string stem = path.substr(path.rfind('/') + 1);
   if (size_t dot = stem.rfind('.'); dot != std::string::npos && dot > 0) stem.resize(dot);
-  return stem.empty() || stem == "-" ? "model" : identifier(stem);
+  return stem.empty() || stem == "-" ? "model" : project_name(stem);
 }
 
 bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Diag &diag) {
@@ -150,6 +150,7 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
   const std::string &n = o.cpp.name;
   folder.write(n + ".h", model.header);
   folder.write(n + ".cc", model.source);
+  if (weights.empty() && o.cpp.weights == WeightForm::Text) weights = fmt::format("// {} has no weights\n", n);  // as make expects
   if (!weights.empty()) folder.write(n + "_weights.cc", weights);
   bool file = (model.form == WeightForm::File || model.form == WeightForm::Object) && !model.weights.empty();
   if (file) folder.write(n + ".weights", [&](FILE *f) { return put_weights(model, constants, f); });

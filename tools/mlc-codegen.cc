@@ -13,7 +13,7 @@ constexpr OptionSpec kOptions[] = {
     {"output,o", "DIR", "write a project into DIR instead of the source to standard output"},
     {"name", "NAME", "prefix of files and external names (otherwise that of FILE, or model)"},
     {"main", nullptr, "with -o: also NAME_main.cc, which runs the model on .npy files"},
-    {"weights", "FORM", "file, text or object (otherwise text below 64 KB, else file)"},
+    {"weights", "FORM", "file, text or object (otherwise text without -o and below 64 KB, else file)"},
     {"unchecked", nullptr, "leave out the checks of what the module assumes"},
     {"include,I", "DIR", "look for weight files in DIR"},
 };
@@ -31,8 +31,8 @@ int run(const Options &options) {
   std::string path = options.files.empty() ? "-" : options.files[0];
   CodegenOptions o;
   o.cpp.name = options.get("name", model_name(path));
-  if (identifier(o.cpp.name) != o.cpp.name)
-    return usage(fmt::format("--name {}: expected an identifier such as {}", o.cpp.name, identifier(o.cpp.name)));
+  if (project_name(o.cpp.name) != o.cpp.name)
+    return usage(fmt::format("--name {}: expected an identifier such as {}", o.cpp.name, project_name(o.cpp.name)));
   std::string wanted = options.get("weights");
   auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](auto &f) { return wanted == f.first; });
   if (form == std::end(kForms)) return usage(fmt::format("--weights {}: expected file, text or object", wanted));

@@ -53,8 +53,8 @@ class Driver {
       return usage(fmt::format("--target {}: there is generic only", options_.get("target")));
     model_ = options_.files[0];
     codegen_.cpp.name = options_.get("name", model_name(model_));
-    if (identifier(codegen_.cpp.name) != codegen_.cpp.name)
-      return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, identifier(codegen_.cpp.name)));
+    if (project_name(codegen_.cpp.name) != codegen_.cpp.name)
+      return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, project_name(codegen_.cpp.name)));
     codegen_.folder = options_.get("output");
     codegen_.with_main = options_.has("main");
     codegen_.folders = {folder_of(model_)};

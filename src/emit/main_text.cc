@@ -150,6 +150,8 @@ size_t packed_bytes(size_t n, int bits) { return (n * size_t(bits) + 7) / 8; }
 
 constexpr std::string_view kFloorDiv = R"(
 int64_t floor_div(int64_t a, int64_t b) { return b ? a / b - (a % b && (a < 0) != (b < 0)) : 0; }
+)";
+constexpr std::string_view kFloorMod = R"(
 int64_t floor_mod(int64_t a, int64_t b) { return b ? a - b * floor_div(a, b) : 0; }
 )";
 
@@ -190,6 +192,7 @@ class MainPrinter {
     s += head;
     if (packs_) s += kPack;
     if (divides_) s += kFloorDiv;
+    if (remainders_) s += std::string_view(kFloorMod).substr(1);
     return s + std::string(kLast) + body;
   }
 
@@ -217,7 +220,7 @@ class MainPrinter {
         case Op::Sub: return fmt::format("({} - {})", a, b);
         case Op::Mul: return fmt::format("({} * {})", a, b);
         case Op::FloorDiv: divides_ = true; return fmt::format("floor_div({}, {})", a, b);
-        case Op::Mod: divides_ = true; return fmt::format("floor_mod({}, {})", a, b);
+        case Op::Mod: divides_ = remainders_ = true; return fmt::format("floor_mod({}, {})", a, b);
         default: break;
       }
     }
@@ -407,7 +410,7 @@ class MainPrinter {
   const std::string p_;
   const CppOptions &o_;
   std::string out_;
-  bool packs_ = false, divides_ = false;
+  bool packs_ = false, divides_ = false, remainders_ = false;
 };
 
 }  // namespace

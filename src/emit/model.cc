@@ -228,7 +228,8 @@ class ModelPrinter {
       s += fmt::format("  alignas({}) {} {}[{}];\n", kAlign, c_storage(t), w.member, n);
     }
     out_.weight_bytes = at;
-    out_.form = o_.weights != WeightForm::Auto ? o_.weights : at < kTextBelow ? WeightForm::Text : WeightForm::File;
+    bool text = at < kTextBelow || o_.one_file;  // a file that compiles by itself
+    out_.form = o_.weights != WeightForm::Auto ? o_.weights : text ? WeightForm::Text : WeightForm::File;
     if (weights_.empty()) out_.form = WeightForm::Text;
     s += filled("};\nstatic_assert(sizeof($P_weights) == $P_WEIGHTS_BYTES, \"the layout of the weights\");\n");
     out_.weight_struct = weights_.empty() ? "" : s;
@@ -269,8 +270,8 @@ class ModelPrinter {
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
     if (o_.one_file) s += "\n" + out_.header + "\n";
     else s += fmt::format("#include \"{}.h\"\n\n", p_);
-    s += "#if defined(__FAST_MATH__)\n"
-         "#error \"-ffast-math breaks NaN, infinities and the functions below\"\n"
+    s += "#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)\n"
+         "#error \"-ffast-math and its parts break NaN, infinities and the functions below\"\n"
          "#elif defined(__clang__)\n"
          "#pragma STDC FP_CONTRACT OFF\n"
          "#elif defined(__GNUC__)\n"

@@ -9,22 +9,33 @@
 namespace mlc {
 namespace {
 
-// Words that cannot name a variable, member or function: keywords of C11 and C++20, macros that compilers define,
-// names of the two headers that emitted files include, and what emitted functions call their own.
+// Words that cannot name a variable, member or function: keywords of C11 and C++20, macros in small letters that
+// compilers and the standard's headers define, names of the two headers that emitted files include, and what emitted
+// functions call their own. Macros in capitals are many (NULL, EOF, INT64_MAX, NAN, I): no name is of capitals alone.
 constexpr std::string_view kWords[] = {
-    "NULL", "alignas", "alignof", "and", "and_eq", "asm", "assert", "atomic_cancel", "atomic_commit",
-    "atomic_noexcept", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t",
-    "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval",
+    "alignas", "alignof", "and", "and_eq", "asm", "assert", "atomic_cancel", "atomic_commit", "atomic_noexcept",
+    "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
+    "co_await", "co_return", "co_yield", "compl", "complex", "concept", "const", "const_cast", "consteval",
     "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
-    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "i386", "if", "inline",
-    "int", "int16_t", "int32_t", "int64_t", "int8_t", "linux", "long", "main", "max_align_t", "mutable",
-    "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "nullptr_t", "offsetof", "operator", "or", "or_eq",
-    "private", "protected", "ptrdiff_t", "public", "reflexpr", "register", "reinterpret_cast", "requires",
-    "restrict", "return", "short", "signed", "size_t", "sizeof", "static", "static_assert", "static_cast", "std",
-    "struct", "switch", "synchronized", "template", "this", "thread_local", "throw", "true", "try", "typedef",
-    "typeid", "typename", "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t", "union", "unix",
-    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq"};
+    "enum", "errno", "explicit", "export", "extern", "false", "far", "float", "for", "friend", "goto", "i386", "if",
+    "imaginary", "inline", "int", "int16_t", "int32_t", "int64_t", "int8_t", "linux", "long", "main",
+    "math_errhandling", "max_align_t", "mutable", "namespace", "near", "new", "noexcept", "noreturn", "not", "not_eq",
+    "nullptr", "nullptr_t", "offsetof", "operator", "or", "or_eq", "private", "protected", "ptrdiff_t", "public",
+    "reflexpr", "register", "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "size_t",
+    "sizeof", "small", "static", "static_assert", "static_cast", "std", "stderr", "stdin", "stdout", "struct",
+    "switch", "synchronized", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
+    "typename", "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t", "union", "unix", "unsigned",
+    "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq"};
 static_assert(std::is_sorted(std::begin(kWords), std::end(kWords)));
+
+// Names of files NAME.h that would stand before the system's, and of targets that CMake or make keep to themselves.
+constexpr std::string_view kProjects[] = {
+    "aio", "all", "alloca", "assert", "clean", "complex", "ctype", "dirent", "dlfcn", "elf", "endian", "errno",
+    "execinfo", "fcntl", "features", "fenv", "float", "glob", "help", "inttypes", "install", "iso646", "libgen",
+    "limits", "link", "locale", "malloc", "math", "memory", "netdb", "package", "poll", "pthread", "pwd", "regex",
+    "sched", "search", "semaphore", "setjmp", "signal", "spawn", "stdalign", "stdarg", "stdatomic", "stdbool",
+    "stdckdint", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string", "strings", "syscall", "tar",
+    "termios", "test", "tgmath", "threads", "time", "uchar", "unistd", "utime", "values", "wait", "wchar", "wctype"};
 
 bool digit(unsigned char c) { return c >= '0' && c <= '9'; }
 bool plain(unsigned char c) { return digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
@@ -59,8 +70,15 @@ std::string identifier(std::string_view name) {
   if (s.size() > 1 && s.back() == '_') s.pop_back();
   if (s.empty() || digit(uint8_t(s[0]))) s = "v" + s;
   if (s.size() > 80) s.resize(80);
-  if (std::binary_search(std::begin(kWords), std::end(kWords), s)) s += '_';
+  auto small = [](char c) { return c >= 'a' && c <= 'z'; };
+  bool capitals = (s.size() > 1 || s == "I") && std::none_of(s.begin(), s.end(), small);
+  if (capitals || std::binary_search(std::begin(kWords), std::end(kWords), s)) s += '_';
   return s;
+}
+
+std::string project_name(std::string_view name) {
+  std::string s = identifier(name);
+  return std::find(std::begin(kProjects), std::end(kProjects), s) == std::end(kProjects) ? s : s + "_model";
 }
 
 std::string Namer::make(std::string_view name) {

@@ -13,6 +13,9 @@ namespace mlc {
 // give the same one: Namer tells them apart. No two underscores in a row, none in front, no keyword of C or C++.
 std::string identifier(std::string_view name);
 
+// The same for a model, whose name is that of files and targets too: time -> time_model, as time.h is the system's.
+std::string project_name(std::string_view name);
+
 // Identifiers of one function or struct, each given out once while it is live: base, base_1, base_2 ... None begins
 // with PREFIX_, which the file's own functions and types do.
 class Namer {

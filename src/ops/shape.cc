@@ -239,9 +239,12 @@ void concat_op(Define &d) {
       own[axis] = i[axis] - begin[n];
       return d.in(n)(own);
     };
-    X value = part(d.inputs() - 1);
-    for (size_t n = d.inputs() - 1; n-- > 0;) value = where(i[axis] < begin[n + 1], part(n), value);
-    return value;
+    // Halved, so that many inputs do not nest deeply.
+    std::function<X(size_t, size_t)> among = [&](size_t from, size_t to) {
+      size_t mid = from + (to - from) / 2;
+      return to - from == 1 ? part(from) : where(i[axis] < begin[mid], among(from, mid), among(mid, to));
+    };
+    return among(0, d.inputs());
   });
 }
 
