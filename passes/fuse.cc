@@ -264,12 +264,15 @@ class Region {
     for (const Param &p : params) collect_names(p.def.type, mentioned);
     dimensions(mentioned, inside, values, params, args);
 
+    // What is left follows from the parameters, be it a dimension of the graph or a size that a line before gives.
     std::vector<Sym> dims;
     std::unordered_set<Sym> scalars;
     for (const Param &p : params)
       if (!p.def.type->tensor) scalars.insert(p.def.name);
-    for (Sym s : mentioned)
-      if (!inside.count(s) && !values.of(s) && !scalars.count(s)) dims.push_back(s);
+    for (Sym s : mentioned) {
+      const Type *t = values.of(s);
+      if (!inside.count(s) && !(t && t->tensor) && !scalars.count(s)) dims.push_back(s);
+    }
     std::sort(dims.begin(), dims.end(), [&](Sym a, Sym c) { return b_.text(a) < b_.text(c); });
     Func g{{}, FuncKind::Group, names_.make(name), b_.list(dims), b_.list(params), last.defs, {}, -1, {}, {}, {}, b_.list(body), {}};
     g.at = last.at;

@@ -2,7 +2,13 @@
 //   y: f32[n, 4] = Relu(x) from "/relu"   ->   y: f32[n, 4] = @relu(x) from "/relu"
 //                                              kernel @relu[n](X: f32[n, 4]) -> (Y: f32[n, 4]) { compute .. }
 //   group @g(..) { lines }                ->   kernel @g(..) { alloc and compute of each line, merged }
+//   k: index, y: i64[2, k] = NonZero(x)   ->   k.count: i64[] = @non_zero_count(x)
+//                                              k: index = Item(k.count)
+//                                              assume k >= 0 && k <= n
+//                                              y: i64[2, k] = @non_zero(k, x)
 // Operators that give the same bytes another shape stay: mlc-plan makes aliases of them.
+#include <memory>
+
 #include "graph/inline.h"
 #include "graph/values.h"
 #include "pass/pass.h"
@@ -23,6 +29,10 @@ class Lower {
       if (f && f->func == FuncKind::Graph) {
         Func g = *f;
         Values values(m_, *f);
+        names_ = std::make_unique<Fresh>(b_);
+        std::unordered_set<Sym> taken;
+        collect_all_names(f, taken);
+        for (Sym s : taken) names_->take(s);
         g.body = graph(f->body, values);
         out_.push_back(b_.make(g));
         out_.insert(out_.end(), made_.begin(), made_.end());
@@ -41,7 +51,7 @@ class Lower {
     std::vector<const Stmt *> out;
     for (const Stmt *s : body) {
       if (auto *l = as<Let>(s)) {
-        out.push_back(line(*l, values));
+        line(*l, values, out);
       } else {
         if (auto *l = as<Loop>(s))
           for (const Carry &c : l->carry) values.define(c.def);
@@ -52,28 +62,46 @@ class Lower {
     return b_.list(out);
   }
 
-  // One operator: a kernel of its own, called in its place.
-  const Stmt *line(const Let &l, const Values &values) {
+  // One operator: a kernel of its own, called in its place; where it counts a size that is data, two.
+  void line(const Let &l, const Values &values, std::vector<const Stmt *> &out) {
     const OpInfo *op = operator_of(b_, l);
-    if (!op || is_reshape(b_, l)) return &l;
-    if (b_.text(to<Call>(l.value).callee) == "Item" || b_.text(to<Call>(l.value).callee) == "Match") return &l;
+    std::string_view name = op ? b_.text(to<Call>(l.value).callee) : "";
+    if (!op || is_reshape(b_, l) || name == "Item" || name == "Match") return out.push_back(&l);
     try {
       OpUse use = op_use(b_, l, *op, values);
       std::vector<const Type *> types;
       for (const Def &d : l.defs) types.push_back(d.type);
-      OpKernel k = op_kernel(use, types, fresh_.make(snake(op->name)), l.from);
-      made_.push_back(finish(*k.kernel));
-      std::vector<const Expr *> args;
-      for (Sym s : k.indices) args.push_back(b_.name(s));
-      for (size_t i : k.inputs) args.push_back(to<Call>(l.value).args[i]);
       Let called = l;
-      called.value = b_.call(k.kernel->name, b_.list(args), l.value->at, true);
-      called.attrs = {};
-      return b_.make(called);
+      if (op->count) {
+        count(l, use, out);
+        called.defs = l.defs.subspan(1), called.comment = {};
+        if (called.defs.empty()) return;
+      }
+      called.value = call(op_kernel(use, types, fresh_.make(snake(op->name)), l.from), l), called.attrs = {};
+      out.push_back(b_.make(called));
     } catch (const OpError &e) {
       diag_.error(l.at, "{}: {}", op->name, e.what());
-      return &l;
     }
+  }
+
+  const Expr *call(const OpKernel &k, const Let &l) {
+    made_.push_back(finish(*k.kernel));
+    std::vector<const Expr *> args;
+    for (Sym s : k.indices) args.push_back(b_.name(s));
+    for (size_t i : k.inputs) args.push_back(to<Call>(l.value).args[i]);
+    return b_.call(k.kernel->name, b_.list(args), l.value->at, true);
+  }
+
+  void count(const Let &l, const OpUse &use, std::vector<const Stmt *> &out) {
+    OpKernel k = count_kernel(use, fresh_.make(snake(use.op.name) + "_count"), l.from);
+    const Def &size = l.defs[0];
+    Sym counted = names_->make(std::string(b_.text(size.name)) + ".count");
+    Let one{{}, b_.one(Def{counted, size.at, k.kernel->results[0].type}), call(k, l), {}, l.from};
+    one.at = l.at, one.comment = l.comment;
+    out.push_back(b_.make(one));
+    out.push_back(b_.make(Let{{}, b_.one(size), b_.call("Item", {b_.name(counted)}), {}, {}}));
+    X n{b_, b_.name(size.name)};
+    out.push_back(b_.make(Assume{{}, (n >= 0 && n <= simplify(k.most)).e}));
   }
 
   const Func *group(const Func &f) {
@@ -146,7 +174,8 @@ class Lower {
   Module &m_;
   bool merge_;
   Diag &diag_;
-  Fresh fresh_;
+  Fresh fresh_;  // names of the module
+  std::unique_ptr<Fresh> names_;  // of the graph
   std::vector<const Item *> out_, made_;
 };
 

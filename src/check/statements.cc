@@ -60,7 +60,7 @@ void FuncChecker::scalar_let(const Let &s) {
   if (ok && !types_of(env_, s.value, want, &err)) ok = fail(err.at, "{}", err.message);
   if (ok) subscripts(s.value);
   for (const Def &d : s.defs) {
-    Entry *e = define(What::Scalar, d.name, d.type, d.at);
+    Entry *e = graph_ ? define_value(d) : define(What::Scalar, d.name, d.type, d.at);
     e->written = true;
     if (!ok || s.defs.size() != 1 || d.type != b_.index()) continue;
     bool data = false;

@@ -93,7 +93,6 @@ Entity &BodyPrinter::define_buffer(const Def &d, std::string ident, bool writabl
 Entity BodyPrinter::define_local(const Def &d, Entity e) {
   e.ident = scope.namer.make(b_.text(d.name)), e.type = d.type, e.at = out.size() + indent;
   scope.define(d.name, e);
-  if (depth_ == 0 && defined) defined(d.name);
   return e;
 }
 
@@ -212,6 +211,7 @@ void BodyPrinter::let(const Let &l) {
   std::string ident = define_local(d, e).ident;
   line("const {} {} = {};", c_value(t), ident, v.s);
   if (t == DType::Index) after(scope.bounds, &l);
+  if (depth_ == 0 && defined) defined(d.name);
 }
 
 size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {

@@ -24,7 +24,7 @@ class BodyPrinter {
   }
   // How the function reads a constant; by default a parameter of its own.
   std::function<std::string(Sym)> constant;
-  // Called when a name is defined at the outermost level.
+  // Called behind the definition of a scalar at the outermost level.
   std::function<void(Sym)> defined;
   Sym latest(Sym name) const;  // the present name of what the text calls so, if it was defined again
 
@@ -48,6 +48,9 @@ class BodyPrinter {
   void view(const View &v);
   void call(const CallStmt &c);
   void copy(const CallStmt &c);
+  void fill(const CallStmt &c);
+  const Expr *element(const Expr *e, Exprs turn);
+  void each_element(const CallStmt &c, const std::function<const Expr *(Exprs)> &value);
   void assume(const Assume &a);
   void loop(const For *f);
   bool can_be_task(const For &f) const;

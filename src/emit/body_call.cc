@@ -92,6 +92,7 @@ void BodyPrinter::call(const CallStmt &c) {
   std::string_view name = b_.text(c.call->callee);
   if (!c.call->global) {
     if (name == "Copy" && c.call->args.size() == 1 && c.dests.size() == 1) return copy(c);
+    if (name == "fill" && c.call->args.size() == 1 && c.dests.size() == 1) return fill(c);
     return fail(c.at, fmt::format("`{}` cannot be emitted: operators are lowered by mlc-lower", print(b_, c.call)));
   }
   const Func *callee = m_.func(c.call->callee);
@@ -149,10 +150,45 @@ void BodyPrinter::call(const CallStmt &c) {
   std::string text = fn->ident + "(";
   for (size_t i = 0; i < list.size(); i++) text += (i ? ", " : "") + list[i];
   text += ")";
-  if (fn->failures.empty()) return line("{};", text);
-  int base = first_code + int(failures.size());
-  line("if (const int failed = {}) {}", text, leave(base ? fmt::format("{} + failed", base) : "failed"));
-  for (const Failure &f : fn->failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
+  if (fn->failures.empty()) {
+    line("{};", text);
+  } else {
+    int base = first_code + int(failures.size());
+    line("if (const int failed = {}) {}", text, leave(base ? fmt::format("{} + failed", base) : "failed"));
+    for (const Failure &f : fn->failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
+  }
+  for (size_t i = 0; i < c.dests.size(); i++)
+    if (!callee->results[i].type->tensor && depth_ == 0 && defined) defined(mlc::to<Name>(c.dests[i]).name);
+}
+
+// The element at `turn` of what is kept of a buffer or region.
+const Expr *BodyPrinter::element(const Expr *e, Exprs turn) {
+  if (auto *g = as<Global>(e)) return b_.load(g->name, turn, e->at, true);
+  auto *l = as<Load>(e);
+  if (!l) return b_.load(to<Name>(e).name, turn, e->at);
+  std::vector<const Expr *> index;
+  size_t d = 0;
+  for (const Expr *i : l->index) {
+    bool kept = i->kind == Kind::All || i->kind == Kind::Range;
+    index.push_back(kept ? fold(b_, Op::Add, lower_end(b_, i), turn[d++]) : i);
+  }
+  return b_.load(l->buffer, b_.list(index), e->at, l->global);
+}
+
+// Loops around a store to each element of the destination.
+void BodyPrinter::each_element(const CallStmt &c, const std::function<const Expr *(Exprs)> &value) {
+  const Type *t = argument_type(c.dests[0], DType::Index).type;
+  std::vector<const Expr *> turn;
+  for (size_t d = 0; d < t->rank(); d++) turn.push_back(b_.name(b_.sym(fmt::format("i{}", d))));
+  Exprs at = b_.list(turn);
+  const Stmt *s = b_.make(Store{{}, false, as<Load>(element(c.dests[0], at)), value(at), {}});
+  for (size_t d = t->rank(); d-- > 0;) {
+    Iter i = {to<Name>(turn[d]).name, t->dims[d], c.at};
+    s = b_.make(For{{}, LoopKind::Serial, i, {}, {}, b_.stmts({s})});
+  }
+  depth_++;
+  stmts(b_.stmts({s}));
+  depth_--;
 }
 
 // call Copy(x) -> y: the same element type, element by element.
@@ -161,30 +197,14 @@ void BodyPrinter::copy(const CallStmt &c) {
   bool alike = from.type->tensor && to.type->tensor && from.type->elem == to.type->elem;
   if (!alike || from.type->rank() != to.type->rank())
     return fail(c.at, fmt::format("`{}` cannot be emitted: source and destination differ in type", print(b_, c.call)));
-  std::vector<Iter> iters;
-  std::vector<const Expr *> turn;
-  for (size_t d = 0; d < to.type->rank(); d++) {
-    Sym i = b_.sym(fmt::format("i{}", d));
-    iters.push_back({i, to.type->dims[d], c.at});
-    turn.push_back(b_.name(i));
-  }
-  auto element = [&](const Expr *e) {
-    auto *l = as<Load>(e);
-    if (auto *g = as<Global>(e)) return b_.load(g->name, b_.list(turn), c.at, true);
-    if (!l) return b_.load(mlc::to<Name>(e).name, b_.list(turn), c.at);
-    std::vector<const Expr *> index;
-    size_t d = 0;
-    for (const Expr *i : l->index) {
-      bool kept = i->kind == Kind::All || i->kind == Kind::Range;
-      index.push_back(kept ? fold(b_, Op::Add, lower_end(b_, i), turn[d++]) : i);
-    }
-    return b_.load(l->buffer, b_.list(index), c.at, l->global);
-  };
-  const Stmt *s = b_.make(Store{{}, false, element(c.dests[0]), element(c.call->args[0]), {}});
-  for (size_t d = iters.size(); d-- > 0;) s = b_.make(For{{}, LoopKind::Serial, iters[d], {}, {}, b_.stmts({s})});
-  depth_++;
-  stmts(b_.stmts({s}));
-  depth_--;
+  each_element(c, [&](Exprs at) { return element(c.call->args[0], at); });
+}
+
+// call fill(v) -> y
+void BodyPrinter::fill(const CallStmt &c) {
+  if (!argument_type(c.dests[0], DType::Index).type->tensor)
+    return fail(c.at, fmt::format("{}: expected a buffer", print(b_, c.dests[0])));
+  each_element(c, [&](Exprs) { return c.call->args[0]; });
 }
 
 }  // namespace mlc

@@ -90,7 +90,10 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   for (const Port &x : model.outputs) {
     bool tensor = x.def.type->tensor;
     s += fmt::format("  {} {}{}; /* {} */\n", c_storage(x.def.type->elem), tensor ? "*" : "", x.member, note(x.def));
-    if (x.capacity) s += fmt::format("  int64_t {0}_capacity; /* room at {0}, in elements */\n", x.member);
+    if (x.capacity) {
+      std::string enough = x.most ? fmt::format("; {} are enough", comment_text(print(b, x.most))) : "";
+      s += fmt::format("  int64_t {0}_capacity; /* room at {0}, in elements{1} */\n", x.member, enough);
+    }
     if (tensor && x.def.type->rank())
       s += fmt::format("  int64_t {}_dims[{}]; /* set by {}_run */\n", x.member, x.def.type->rank(), p);
   }
@@ -103,7 +106,7 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   auto bytes = [&](const char *side, const Port &x) {
     std::vector<int64_t> dims;
     int64_t count = 1;
-    if (!x.def.type->tensor || !all_static(x.def.type, &dims)) return;
+    if (!x.def.type->tensor || !(x.most ? int_value(x.most, &count) : all_static(x.def.type, &dims))) return;
     for (int64_t d : dims) count *= d;
     s += fmt::format("#define {}_{}_{}_BYTES {}\n", p, side, x.member, storage_bytes(x.def.type->elem, count));
   };

@@ -313,21 +313,23 @@ class MainPrinter {
     bool capacity = false;
     for (size_t i = 0; i < model_.outputs.size(); i++) {
       const Port &x = model_.outputs[i];
-      capacity |= x.capacity;
+      bool open = x.capacity && !x.most;
+      capacity |= open;
       if (!x.def.type->tensor) continue;
-      std::string n = x.capacity ? "room" : count(x);
-      if (x.capacity) {
+      if (open) {
         line("Buffer y{}(0);", i);
         continue;
       }
+      std::string n = x.most ? expr(x.most) : count(x);
       line("const Buffer y{}(size_t({}) * {});", i, n, element_bytes(x));
+      if (x.capacity) line("out.{}_capacity = {};", x.member, n);
       line("out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
     }
     if (capacity) {
       line("for (int64_t room = 4096;; room *= 4) {{  // until the outputs whose size is data have room");
       for (size_t i = 0; i < model_.outputs.size(); i++) {
         const Port &x = model_.outputs[i];
-        if (!x.capacity) continue;
+        if (!x.capacity || x.most) continue;
         line("  y{} = Buffer(size_t(room) * {});", i, element_bytes(x));
         line("  out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
         line("  out.{}_capacity = room;", x.member);

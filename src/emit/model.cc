@@ -78,6 +78,11 @@ class ModelPrinter {
       while (out.is_taken(member + "_dims") || out.is_taken(member + "_capacity")) member = out.make(text(d.name));
       out.reserve(member + "_dims"), out.reserve(member + "_capacity");
       out_.outputs.push_back({d, member, true, data && d.type->tensor});
+      if (auto *list = as<List>(attr(b_, d.type->attrs, "capacity")); list && out_.outputs.back().capacity) {
+        X most = lit(b_, 1);
+        for (const Expr *e : list->items) most = most * X(b_, e);
+        out_.outputs.back().most = simplify(most).e;
+      }
     }
   }
 
@@ -114,6 +119,8 @@ class ModelPrinter {
       p.define_buffer(*scratch_, ident, true).at = p.out.size() + p.indent;
       p.line("{0} *const {1} = ({0} *)memory;", c_storage(scratch_->type->elem), ident);
     }
+    for (const Port &x : out_.outputs)
+      if (x.capacity && !out_.capacity_code) out_.capacity_code = code("an output has too little room");
     p.defined = [&](Sym s) { sized(p, s); };
     p.first_code = int(messages_.size());
     p.body(f.body);
@@ -171,14 +178,13 @@ class ModelPrinter {
       std::unordered_set<Sym> names;
       for (const Expr *e : x.def.type->dims) collect_names(e, names);
       if (std::any_of(names.begin(), names.end(), [&](Sym n) { return !p.scope.find(n); })) continue;
-      if (!out_.capacity_code) out_.capacity_code = code("an output has too little room");
       p.line("{{");
       p.line("  bool ok = true;");
       p.line("  const int64_t elements = {};", checked_product(p, unit_.helpers, x.def.type, 1, diag_));
       p.line("  if (!ok || elements > out->{}_capacity) return {};", x.member, out_.capacity_code);
       p.line("}}");
+      for (Sym n : names) p.scope.find(n)->wild = false;
     }
-    if (Entity *e = p.scope.find(s)) e->wild = false;
   }
 
   void results(BodyPrinter &p) {

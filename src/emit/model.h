@@ -30,6 +30,7 @@ struct Port {  // an input or output
   std::string member;  // of NAME_in or NAME_out
   bool written;        // an `inout` parameter
   bool capacity;       // an output whose size is data: NAME_out has `member_capacity`
+  const Expr *most = nullptr;  // of such an output: elements that are enough, in the open dimensions; null: not known
 };
 struct Weight {
   const Const *constant;

@@ -37,6 +37,12 @@ std::vector<Value> Graph::run(Stmts body, const std::vector<Value> &args, const 
     const Def &d = f_.results[i];
     if (values.count(d.name)) continue;  // else a buffer that calls write to
     if (!d.type->tensor) throw Fault{d.at, fmt::format("result {} is never defined", text(d.name))};
+    bool known = std::all_of(d.type->dims.begin(), d.type->dims.end(),
+                             [&](const Expr *e) { return index_value(b_, e, names_).has_value(); });
+    if (into.empty() && !known) {
+      later_[d.name] = &d;
+      continue;
+    }
     define(d.name, into.empty() ? make(d) : into[i]);
     if (!into.empty()) into[i].ref.forget();
   }
@@ -79,8 +85,10 @@ void Graph::pop(size_t mark) {
   }
 }
 
-const Value *Graph::find(Sym s, uint32_t at) const {
+const Value *Graph::find(Sym s, uint32_t at) {
   auto it = values_.find(s);
+  if (auto late = later_.find(s); it == values_.end() && late != later_.end())
+    it = values_.emplace(s, make(*late->second)).first;
   if (it == values_.end()) throw Fault{at, fmt::format("{} is not defined here", text(s))};
   return &it->second;
 }
@@ -320,6 +328,7 @@ void Graph::call(const CallStmt &s) {
   } else {
     for (const Expr *e : c->args)
       if (e->kind == Kind::Str || e->kind == Kind::Float) use.args.push_back({e, {}});
+      else if (name == "fill" && !into.empty()) use.args.push_back({nullptr, scalar(e, into[0].type)});
       else use.args.push_back({nullptr, value(e)});
   }
   if (m_.call_effect(name, use.args, into, s.at)) return;

@@ -16,7 +16,7 @@ class Graph {
   std::string_view text(Sym s) const { return b_.text(s); }
   void define(Sym s, Value v);
   void pop(size_t mark);
-  const Value *find(Sym s, uint32_t at) const;
+  const Value *find(Sym s, uint32_t at);
   void defined_by(Stmts body, std::unordered_set<Sym> &out);  // names that a body defines as values
 
   // ---- expressions
@@ -56,6 +56,7 @@ class Graph {
   const Func &f_;
   std::unordered_map<Sym, Value> values_;
   IndexValues names_;       // the index scalars among them
+  std::unordered_map<Sym, const Def *> later_;  // results that calls write to, before their sizes are known
   std::vector<Saved> log_;  // what names held before
 };
 

@@ -249,6 +249,7 @@ void top_k(Define &d) {
 // The number of elements that are not zero, and their indices, one a column.
 static X not_zero(X v, DType t) { return t == DType::Bool ? v : v != zero(*v.b, t); }
 std::vector<Dims> non_zero_shape(OpUse &u) {
+  u.most = product(u.b, u.dims(0));
   return {{}, {u.lit(int64_t(u.rank(0))), u.result_size(0)}};
 }
 void non_zero_count(Define &d) {
@@ -285,6 +286,7 @@ void non_zero(Define &d) {
 // Compress: the slices of an axis (or elements of x flattened) whose condition is true; missing conditions are false.
 std::vector<Dims> compress_shape(OpUse &u) {
   if (u.rank(1) != 1) u.fail("input 1 (condition): expected a vector");
+  u.most = u.dim(1, 0);
   if (!u.has_attr("axis")) return {{}, {u.result_size(0)}};
   Dims y = u.dims(0);
   y[size_t(u.axis("axis", y.size()))] = u.result_size(0);

@@ -126,6 +126,7 @@ static OpKernel kernel_of(const OpUse &use, std::vector<const Type *> results, S
   f.device_index = -1;
   f.body = b.list(body);
   k.kernel = b.make(f);
+  k.most = checked.most;
   return k;
 }
 

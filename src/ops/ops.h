@@ -118,6 +118,7 @@ class OpUse {
   // n sizes that are data stand before the results of the table: `p: index, q: index, y: f32[p, q] = Reshape(x, s)`.
   Dims sizes_first(size_t n);
   size_t sizes = 0;
+  X most;  // what result 0, a size that the operator counts, is at the most; set by its shape rule
   const Type *tensor(DType elem, const Dims &dims) const;  // a type; dimensions are simplified
   DType elem_of(const Operand &o) const;              // the element type of an operand, its variable bound; throws
   void check();  // arity, attributes, element types; fills the types of literals in. infer and define do it.
@@ -219,6 +220,7 @@ struct OpKernel {
   const Func *kernel;
   std::vector<Sym> indices;    // its first parameters: index scalars, by their names in the graph
   std::vector<size_t> inputs;  // its other parameters: which inputs of the use, in order
+  X most;                      // of a count: what it is at the most, in names of the graph
 };
 // Of an operator whose first result is a size that is data: `k: index, y: i64[2, k] = NonZero(x)`. Two kernels, the
 // size is an index parameter of the second:   c: i64[] = @count(x)   k: index = Item(c)   y: i64[2, k] = @fill(k, x)

@@ -62,6 +62,7 @@ std::vector<Dims> unique_shape(OpUse &u) {
     size_t axis = size_t(u.axis("axis", y.size()));
     n = y[axis], y[axis] = k;
   }
+  u.most = n;
   return {{}, y, {k}, {n}, {k}};
 }
 void unique_count(Define &d) {

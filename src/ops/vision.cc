@@ -308,6 +308,10 @@ std::vector<Dims> nms_shape(OpUse &u) {
   u.assume_equal(u.dim(0, 0), u.dim(1, 0), "batch of the scores");
   u.assume_equal(u.dim(0, 1), u.dim(1, 2), "number of boxes");
   u.assume_equal(u.dim(0, 2), u.lit(4), "corners of a box");
+  X each = u.dim(1, 2);
+  int64_t limit;
+  if (auto v = u.values(2); v && v->size() == 1 && is_const((*v)[0], &limit)) each = min(max((*v)[0], u.lit(0)), each);
+  u.most = u.dim(1, 0) * u.dim(1, 1) * each;
   return {{}, {u.result_size(0), u.lit(3)}};
 }
 static void select_boxes(Define &d, const std::function<void(Body &, X place, const Indices &)> &take) {

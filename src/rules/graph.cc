@@ -187,6 +187,16 @@ bool GraphRules::known_line(const Let &l, std::vector<const Stmt *> &out) {
   return false;
 }
 
+// The only element of an integer constant that stands in the text; else null.
+const Expr *GraphRules::item_of(const Expr *e) const {
+  auto g = as<Global>(e);
+  const Const *c = g ? m_.constant(g->name) : nullptr;
+  const Expr *value = c && is_int(c->type->elem) ? c->value : nullptr;
+  if (auto list = as<List>(value)) value = list->items.size() == 1 ? list->items[0] : nullptr;
+  int64_t n;
+  return value && int_value(value, &n) ? value : nullptr;
+}
+
 void GraphRules::line(Let l, std::vector<const Stmt *> &out) {
   const Call &c = to<Call>(l.value);
   auto shorter = [&](const Expr *&i) { i = shorten_inside(b_, i, *known_); };
@@ -203,6 +213,15 @@ void GraphRules::line(Let l, std::vector<const Stmt *> &out) {
   const OpInfo *op = operator_of(b_, l);
   if (op && by_rules(l, out)) return;
   op = operator_of(b_, l);
+  if (op && op->name == "Item" && l.defs.size() == 1)
+    if (const Expr *value = item_of(to<Call>(l.value).args[0]); value && l.defs[0].type->elem == DType::Index) {
+      folded++;
+      l.value = value, l.attrs = {};
+      define(l.defs);
+      out.push_back(b_.make(l));
+      if (!results_.count(l.defs[0].name)) copies_[l.defs[0].name] = value, index_copies_ = true;
+      return;
+    }
   // A group is to be a kernel, which is given its constants.
   if (op && f_->func == FuncKind::Graph && l.defs.size() == 1 && !results_.count(l.defs[0].name)) {
     auto &call = to<Call>(l.value);
@@ -319,6 +338,7 @@ void GraphRules::statement(const Stmt *s, std::vector<const Stmt *> &out) {
       auto &l = to<Loop>(s);
       Loop n = copy_of(l);
       n.iter.extent = resolved(l.iter.extent);
+      if (n.iter.extent->kind != Kind::Float) n.iter.extent = shorten(b_, n.iter.extent, *known_);
       n.carry = edit_all(b_, l.carry, [&](Carry &c) { c.def.type = resolved(c.def.type), c.init = resolved(c.init); });
       n.defs = edit_all(b_, l.defs, [&](Def &d) { d.type = resolved(d.type); });
       copies_.erase(l.iter.name);

@@ -32,6 +32,7 @@ class GraphRules {
   void dataflow(const Dataflow &d, std::vector<const Stmt *> &out);
   bool by_rules(Let &l, std::vector<const Stmt *> &out);
   bool known_line(const Let &l, std::vector<const Stmt *> &out);
+  const Expr *item_of(const Expr *e) const;
   void absorb(const Line &into, const Let &gone);
   const Expr *resolved(const Expr *e);
   const Type *resolved(const Type *t);
