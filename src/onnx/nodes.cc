@@ -78,6 +78,7 @@ Sym Importer::name_for(const Scope &scope, Text name) {
 Syms Importer::from_of(const Node &n, const Scope &scope) {
   std::string name = scope.prefix + std::string(n.name);
   if (n.name.empty() && !name.empty()) name.pop_back();  // a function's node without a name: the node that calls it
+  for (size_t i = 0; name.empty() && i < n.outputs.size(); i++) name = n.outputs[i];  // else what it makes
   return name.empty() ? Syms{} : b.one(b.sym(name));
 }
 
