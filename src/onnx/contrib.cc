@@ -32,7 +32,8 @@ Term activated(Expansion &e, Term x, Text name, std::vector<float> params) {
   if (name.empty()) return x;
   if (name == "Relu" || name == "Tanh" || name == "Sigmoid" || name == "Softplus") return e.op(std::string(name), {x});
   if (name == "LeakyRelu") return e.op("LeakyRelu", {x}, {attribute("alpha", number(0, 0.01f))});
-  if (name == "Clip") return e.op("Clip", {x, e.num(number(0, -INFINITY), x.elem()), e.num(number(1, INFINITY), x.elem())});
+  auto bound = [&](size_t i, float otherwise) { return e.num(number(i, otherwise), x.elem()); };
+  if (name == "Clip") return e.op("Clip", {x, bound(0, -INFINITY), bound(1, INFINITY)});
   if (name == "HardSigmoid")
     return e.op("HardSigmoid", {x}, {attribute("alpha", number(0, 0.2f)), attribute("beta", number(1, 0.5f))});
   unsupported("activation \"{}\"", one_line(name));
@@ -95,11 +96,13 @@ void fused_conv(Expansion &e) {
 }
 
 Term channels_first(Expansion &e, Term x) {
+  if (x.rank() < 3) invalid("expected at least 3 dimensions, found {}", x.rank());
   std::vector<int64_t> perm = counting(int64_t(x.rank()));
   std::rotate(perm.begin() + 1, perm.end() - 1, perm.end());
   return e.transpose(x, perm);
 }
 Term channels_last(Expansion &e, Term x) {
+  if (x.rank() < 3) invalid("expected at least 3 dimensions, found {}", x.rank());
   std::vector<int64_t> perm = counting(int64_t(x.rank()));
   std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
   return e.transpose(x, perm);
@@ -127,7 +130,9 @@ void matmul_n_bits(Expansion &e) {
   if (e.has(4)) unsupported("input 4 (g_idx)");
   Term scales = e.in(2), zeros = e.maybe(3);
   int64_t n = e.integer("N", 0), k = e.integer("K", 0), bits = e.integer("bits", 4), block = e.integer("block_size", 0);
-  if (n < 1 || k < 1 || block < 1) invalid("attributes 'N', 'K' and 'block_size' must be positive");
+  for (int64_t size : {n, k, block})
+    if (size < 1 || size >= int64_t{1} << 40) invalid("attributes 'N', 'K', 'block_size': found {}", size);
+  if (bits < 1 || bits > 8) invalid("attribute 'bits': found {}", bits);
   int64_t blocks = (k + block - 1) / block;
   auto rows = [&](Term t, int64_t columns) {
     return t.rank() == 2 ? t : e.op("Reshape", {t, e.axes({n, columns})});

@@ -16,7 +16,9 @@ Term heads_together(Expansion &e, Term x) {
   return e.reshape(e.transpose(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
 }
 
-Term counted(Expansion &e, X n) { return e.op("Range", {e.index(lit(e.b, int64_t{0})), e.index(n), e.index(lit(e.b, int64_t{1}))}); }
+Term counted(Expansion &e, X n) {
+  return e.op("Range", {e.index(lit(e.b, int64_t{0})), e.index(n), e.index(lit(e.b, int64_t{1}))});
+}
 
 // A mask in any of its forms as [batch, 1, 1 or queries, total] of 0 and `masked`:
 //   [batch] lengths;  [2 * batch] ends, then starts;  [batch, total], [batch, queries, total]: positive where allowed
@@ -61,7 +63,8 @@ std::vector<Term> attended(Expansion &e, const Parts &p, float scale, bool prese
 void project(Expansion &e, Parts &p, Term x, int64_t heads) {
   std::vector<int64_t> sizes = e.integers("qkv_hidden_sizes");
   X all = x.dim(2);
-  if (!sizes.empty() && sizes.size() != 3) invalid("attribute 'qkv_hidden_sizes': expected 3 sizes, found {}", sizes.size());
+  if (!sizes.empty() && sizes.size() != 3)
+    invalid("attribute 'qkv_hidden_sizes': expected 3 sizes, found {}", sizes.size());
   X q = sizes.empty() ? floordiv(all, 3) : lit(e.b, sizes[0]), k = sizes.empty() ? q : lit(e.b, sizes[1]);
   auto part = [&](X from, X to) { return heads_apart(e, e.slice(x, 2, from, to), heads); };
   p.q = part(lit(e.b, int64_t{0}), q), p.k = part(q, q + k), p.v = part(q + k, all);

@@ -39,7 +39,8 @@ template <class F> void pooled(Expansion &e, const F &pool) {
 }  // namespace
 void qlinear_average_pool(Expansion &e) {
   pooled(e, [&](Term x) {
-    return e.op("AveragePool", {x}, passed(e, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
+    return e.op("AveragePool", {x},
+                passed(e, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
   });
 }
 void qlinear_global_average_pool(Expansion &e) {
@@ -72,7 +73,8 @@ void contrib_qlinear_conv(Expansion &e) {
   std::vector<Term> inputs;
   for (size_t i = 0; i < e.inputs(); ++i) inputs.push_back(e.maybe(i));
   if (last) inputs.at(0) = channels_first(e, e.in(0));
-  Term y = e.op("QLinearConv", inputs, passed(e, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
+  Term y = e.op("QLinearConv", inputs,
+                passed(e, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
   e.give(0, last ? channels_last(e, y) : y);
 }
 

@@ -2,7 +2,10 @@
 
 namespace mlc::onnx {
 
-X Term::dim(size_t i) const { return {e->b, v->type->dims[i]}; }
+X Term::dim(size_t i) const {
+  if (i >= rank()) invalid("expected at least {} dimensions, found {}", i + 1, rank());
+  return {e->b, v->type->dims[i]};
+}
 std::vector<X> Term::dims() const {
   std::vector<X> list;
   for (const Expr *d : v->type->dims) list.emplace_back(e->b, d);
@@ -58,8 +61,12 @@ namespace {
 Term constant_of(Expansion &x, Text name, DType t, const std::vector<int64_t> &dims, std::vector<const Expr *> items) {
   std::vector<const Expr *> sizes;
   int64_t count = 1;
-  for (int64_t d : dims) sizes.push_back(x.b.integer(d)), count *= d;
-  if (count != int64_t(items.size())) invalid("attribute '{}': expected {} elements, found {}", name, count, items.size());
+  for (int64_t d : dims) {
+    sizes.push_back(x.b.integer(d));
+    if (__builtin_mul_overflow(count, d, &count)) count = -1;
+  }
+  if (count != int64_t(items.size()))
+    invalid("attribute '{}': expected {} elements, found {}", name, count, items.size());
   Text from = x.use.from.empty() ? Text() : x.b.text(x.use.from[0]);
   Text base = x.use.base.empty() ? name : x.b.arena.text(fmt::format("{}.{}", x.use.base, name));
   return {&x, x.im.constant(base, from, x.b.tensor(t, x.b.list(sizes)), std::move(items))};

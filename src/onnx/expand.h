@@ -70,9 +70,13 @@ class Expansion {
   // The common ones.
   Term cast(Term x, DType t) { return x.elem() == t ? x : op("Cast", {x}, {}, t); }
   Term reshape(Term x, const std::vector<X> &dims) { return op("Reshape", {x, list(dims)}); }
-  Term transpose(Term x, std::vector<int64_t> perm) { return op("Transpose", {x}, {attribute("perm", std::move(perm))}); }
+  Term transpose(Term x, std::vector<int64_t> perm) {
+    return op("Transpose", {x}, {attribute("perm", std::move(perm))});
+  }
   Term slice(Term x, int64_t axis, X from, X to);
-  Term concat(std::vector<Term> parts, int64_t axis) { return op("Concat", std::move(parts), {attribute("axis", axis)}); }
+  Term concat(std::vector<Term> parts, int64_t axis) {
+    return op("Concat", std::move(parts), {attribute("axis", axis)});
+  }
   Term unsqueeze(Term x, int64_t axis) { return op("Unsqueeze", {x, axes({axis})}); }
   Term where(Term c, Term x, Term y) { return op("Where", {c, x, y}); }
   Term reduce(std::string name, Term x, int64_t axis, bool keep = true);

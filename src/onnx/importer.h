@@ -91,6 +91,7 @@ struct Scope {
   std::unordered_map<Text, Attribute> arguments;           // of the function, by the names of its attributes
   std::unordered_map<Text, Sym> names;                     // what results must be called
   std::string prefix;                    // of node names: "encoder/"
+  const std::vector<Node> *nodes = nullptr;
   std::unordered_set<Text> read;         // values that some node or output of it reads
 
   int64_t opset() const { return opsets->at(""); }
@@ -137,6 +138,7 @@ class Importer {
               DType wanted = DType::Invalid);
   std::vector<Value *> emit_all(Text base, std::string op, size_t outputs, std::vector<Value *> inputs,
                                 std::vector<Attribute> attributes = {});
+  Value *lookup(const Scope &scope, Text name);  // throws Invalid if there is none
   void rename_last(Value *v, Sym name);  // if the last statement is what defines v; else nothing
   Value *constant(Text name, Text from, const IrType *type, std::vector<const Expr *> elements);
   std::vector<const Expr *> literals(const Array &a);
@@ -170,7 +172,6 @@ class Importer {
   void function_node(const Node &n, const Function &f, Scope &scope);
   std::vector<Attribute> attributes_of(const Node &n, const Scope &scope) const;
   void failed(const Node &n, Scope &scope, bool unsupported, std::string_view why);
-  Value *lookup(const Scope &scope, Text name);            // throws Invalid if there is none
   void bind(Scope &scope, Text name, Value *v);
   void check_declared(const Scope &scope, Text name, const IrType *type);
   Sym name_for(const Scope &scope, Text name);

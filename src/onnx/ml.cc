@@ -103,6 +103,7 @@ void feature_vectorizer(Expansion &e) {
     if (x.rank() != 2) invalid("input {}: expected a vector or a matrix, found rank {}", i, x.rank());
     int64_t columns;
     if (!is_const(x.dim(1), &columns)) unsupported("input {}: a number of columns that is not known", i);
+    if (sizes[i] < 0 || sizes[i] >= int64_t{1} << 40) invalid("attribute 'inputdimensions': found {}", sizes[i]);
     if (columns < sizes[i]) x = e.op("Pad", {x, e.axes({0, 0, 0, sizes[i] - columns})});
     if (columns > sizes[i]) x = e.slice(x, 1, lit(e.b, int64_t{0}), lit(e.b, sizes[i]));
     parts.push_back(x);
@@ -218,7 +219,8 @@ Term linear(Expansion &e, Term x, int64_t rows) {
   std::vector<float> c = e.numbers("coefficients"), intercepts = e.numbers("intercepts");
   int64_t n = int64_t(c.size());
   if (rows < 1 || n == 0 || n % rows) invalid("{} coefficients do not divide into {}", n, rows);
-  Term with = intercepts.empty() ? e.none() : e.floats("intercepts", intercepts, {int64_t(intercepts.size())}, x.elem());
+  Term with = e.none();
+  if (!intercepts.empty()) with = e.floats("intercepts", intercepts, {int64_t(intercepts.size())}, x.elem());
   return e.op("Gemm", {x, e.floats("coefficients", c, {rows, n / rows}, x.elem()), with},
               {attribute("transB", int64_t{1})});
 }

@@ -59,13 +59,15 @@ void svm_regressor(Expansion &e) {
 
 namespace {
 
-// The score of each pair of classes i < j: rho + sum over the vectors of i and of j, coefficients of i in row j - 1, of j
-// in row i. As one matrix: pair x vector, zero elsewhere.
+// The score of each pair of classes i < j: rho + sum over the vectors of i and of j, coefficients of i in row j - 1, of
+// j in row i. As one matrix: pair x vector, zero elsewhere.
 Term pair_scores(Expansion &e, const Machine &m, Term k, const std::vector<int64_t> &per_class, int64_t vectors) {
+  constexpr int64_t kMost = int64_t{1} << 24;  // numbers in a matrix
   int64_t classes = int64_t(per_class.size()), pairs = classes * (classes - 1) / 2;
   if (int64_t(m.coefficients.size()) != (classes - 1) * vectors || int64_t(m.rho.size()) != pairs)
     invalid("expected {} coefficients and {} of rho, found {} and {}", (classes - 1) * vectors, pairs,
             m.coefficients.size(), m.rho.size());
+  if (pairs * std::max(vectors, classes) > kMost) unsupported("{} pairs of classes and {} vectors", pairs, vectors);
   std::vector<int64_t> start{0};
   for (int64_t n : per_class) start.push_back(start.back() + n);
   std::vector<float> w(size_t(pairs * vectors));
@@ -81,8 +83,8 @@ Term pair_scores(Expansion &e, const Machine &m, Term k, const std::vector<int64
   return dot(e, k, "coefficients", w, pairs) + e.floats("rho", m.rho, {pairs});
 }
 
-// Votes of each class: of its pairs those that it wins. A matrix of 0 and 1 by one of 1 and -1, and what it has for sure:
-// the pairs in which it is the second.
+// Votes of each class: of its pairs those that it wins. A matrix of 0 and 1 by one of 1 and -1, and what it has for
+// sure: the pairs in which it is the second.
 Term votes(Expansion &e, Term scores, int64_t classes) {
   int64_t pairs = classes * (classes - 1) / 2, pair = 0;
   std::vector<float> w(size_t(classes * pairs)), sure(static_cast<size_t>(classes));
@@ -104,6 +106,7 @@ void svm_classifier(Expansion &e) {
   std::vector<int64_t> per_class = e.integers("vectors_per_class");
   Text transform = post_transform(e);
   int64_t classes = std::max<int64_t>(int64_t(l.count), 1), vectors = 0;
+  if (classes > 4096) unsupported("{} classes", classes);
   for (int64_t n : per_class) {
     if (n < 0 || n > int64_t(m.coefficients.size())) invalid("attribute 'vectors_per_class': found {}", n);
     vectors += n;
@@ -111,12 +114,14 @@ void svm_classifier(Expansion &e) {
   if (!e.numbers("prob_a").empty() || !e.numbers("prob_b").empty())
     unsupported("attributes 'prob_a' and 'prob_b': probabilities of pairs of classes");
   if (vectors == 0) {
-    if (int64_t(m.coefficients.size()) % classes) invalid("{} coefficients of {} classes", m.coefficients.size(), classes);
+    if (int64_t(m.coefficients.size()) % classes)
+      invalid("{} coefficients of {} classes", m.coefficients.size(), classes);
     Term scores = dot(e, m.x, "coefficients", m.coefficients, classes) + double(m.rho[0]);
     give_label(e, l, best(e, scores));
     return e.give(1, transformed(e, scores, transform));
   }
-  if (int64_t(per_class.size()) != classes) invalid("{} classes and {} of 'vectors_per_class'", classes, per_class.size());
+  if (int64_t(per_class.size()) != classes)
+    invalid("{} classes and {} of 'vectors_per_class'", classes, per_class.size());
   Term scores = pair_scores(e, m, kernels(e, m, vectors), per_class, vectors);
   Term won = best(e, votes(e, scores, classes));
   give_label(e, l, won);

@@ -120,14 +120,15 @@ Trees old_trees(Expansion &e, const std::string &prefix) {  // "target" or "clas
   std::vector<Text> modes = e.texts("nodes_modes");
   std::string to = prefix == "class" ? "class_ids" : "target_ids";
   std::vector<int64_t> leaf_trees = e.integers(e.b.arena.text(prefix + "_treeids")),
-                       leaf_ids = e.integers(e.b.arena.text(prefix + "_nodeids")), targets = e.integers(e.b.arena.text(to));
+                       leaf_ids = e.integers(e.b.arena.text(prefix + "_nodeids")),
+                       targets = e.integers(e.b.arena.text(to));
   size_t n = trees.size();
   same_length("nodes_nodeids", ids, n), same_length("nodes_featureids", features, n);
   same_length("nodes_truenodeids", yes, n), same_length("nodes_falsenodeids", no, n);
   same_length("nodes_modes", modes, n), same_length("nodes_values", splits, n);
   if (!missing.empty()) same_length("nodes_missing_value_tracks_true", missing, n);
-  same_length(leaf_ids.empty() ? "target_nodeids" : "leaf ids", leaf_ids, leaf_trees.size());
-  same_length(to, targets, leaf_trees.size()), same_length("weights", weights, leaf_trees.size());
+  same_length(prefix + "_nodeids", leaf_ids, leaf_trees.size()), same_length(to, targets, leaf_trees.size());
+  same_length(prefix + "_weights", weights, leaf_trees.size());
 
   using Key = std::pair<int64_t, int64_t>;  // tree, node
   std::map<Key, std::vector<std::pair<int64_t, double>>> gives;
@@ -216,8 +217,8 @@ void tree_ensemble(Expansion &e) {
   if (e.has_attr("membership_values")) members = need("membership_values");
   e.array("nodes_hitrates");
   t.features = list("nodes_featureids"), t.roots = list("tree_roots");
-  std::vector<int64_t> yes = list("nodes_truenodeids"), no = list("nodes_falsenodeids"), targets = list("leaf_targetids"),
-                       yes_leaf = list("nodes_trueleafs"), no_leaf = list("nodes_falseleafs");
+  std::vector<int64_t> yes = list("nodes_truenodeids"), no = list("nodes_falsenodeids"),
+                       targets = list("leaf_targetids"), yes_leaf = list("nodes_trueleafs"), no_leaf = list("nodes_falseleafs");
   t.missing = list("nodes_missing_value_tracks_true");
   size_t n = t.splits.size();
   same_length("nodes_featureids", t.features, n), same_length("nodes_modes", modes, n);
@@ -233,7 +234,7 @@ void tree_ensemble(Expansion &e) {
   };
   for (size_t i = 0; i < n; ++i) {
     t.yes.push_back(place(yes[i], yes_leaf[i])), t.no.push_back(place(no[i], no_leaf[i]));
-    if (modes[i] > double(kMember)) invalid("unknown mode {} of a node", modes[i]);
+    if (!(modes[i] >= 0 && modes[i] <= double(kMember))) invalid("unknown mode {} of a node", modes[i]);
     t.modes.push_back(int64_t(modes[i])), t.missing[i] = t.missing[i] != 0;
   }
   for (int64_t root : t.roots) place(root, false);

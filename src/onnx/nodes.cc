@@ -84,6 +84,7 @@ Syms Importer::from_of(const Node &n, const Scope &scope) {
 
 void Importer::nodes(const std::vector<Node> &nodes, const std::vector<Text> &wanted, Scope &scope) {
   std::vector<size_t> sorted = order(nodes, wanted);
+  scope.nodes = &nodes;
   scope.read.insert(wanted.begin(), wanted.end());
   for (size_t i : sorted) each_read(nodes[i], [&](Text name) { scope.read.insert(name); });
   for (size_t i : sorted) node(nodes[i], scope);
@@ -149,7 +150,9 @@ void Importer::import_node(const Node &n, Scope &scope) {
   if (!is_default_domain(n.domain)) {
     if (!scope.opsets->count(n.domain)) invalid("the model imports no opset of domain \"{}\"", one_line(n.domain));
     if (!find_extra(n.domain, n.op)) unsupported("no such operator");
-  } else if (!scope.opsets->count("")) invalid("the model imports no opset of ONNX's own operators");
+  } else if (!scope.opsets->count("")) {
+    invalid("the model imports no opset of ONNX's own operators");
+  }
   standard_node(n, scope);
 }
 

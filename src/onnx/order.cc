@@ -5,7 +5,8 @@ namespace mlc::onnx {
 void each_read(const Node &n, const std::function<void(Text)> &f) {
   for (Text name : n.inputs)
     if (!name.empty()) f(name);
-  for (const Attribute &a : n.attributes)
+  for (const Attribute &a : n.attributes) {
+    if (n.op == "Gradient" && a.name == "y") f(a.s);
     for (const Graph &g : a.graphs) {
       std::unordered_set<Text> own;
       for (const ValueInfo &v : g.inputs) own.insert(v.name);
@@ -17,6 +18,7 @@ void each_read(const Node &n, const std::function<void(Text)> &f) {
       for (const Node &inner : g.nodes) each_read(inner, outer);
       for (const ValueInfo &v : g.outputs) outer(v.name);
     }
+  }
 }
 
 namespace {

@@ -123,7 +123,8 @@ X code_of(Define &d, int64_t bits, X i, const std::function<X(X)> &at) {
   constexpr DType u8 = DType::U8;
   if (bits == 8) return at(i);
   int64_t per = 8 / bits;
-  return call("bitand", {call("shr", {at(floordiv(i, per)), cast(u8, (i % per) * bits)}), lit(d.b, double((1 << bits) - 1), u8)});
+  X shifted = call("shr", {at(floordiv(i, per)), cast(u8, (i % per) * bits)});
+  return call("bitand", {shifted, lit(d.b, double((1 << bits) - 1), u8)});
 }
 }  // namespace
 
@@ -140,7 +141,8 @@ std::vector<Dims> matmul_bits_shape(OpUse &u) {
   if (u.has(3)) {
     if (u.rank(3) != 2) u.fail("input 3 (zero_points): expected a matrix");
     u.assume_equal(u.dim(3, 0), b[0], "rows of the zero points");
-    u.assume_equal(u.dim(3, 1), u.elem(3) == DType::U8 ? ceildiv(b[1] * bits, u.lit(8)) : b[1], "columns of the zero points");
+    X columns = u.elem(3) == DType::U8 ? ceildiv(b[1] * bits, u.lit(8)) : b[1];
+    u.assume_equal(u.dim(3, 1), columns, "columns of the zero points");
   }
   y.back() = b[0];
   return {y};

@@ -19,8 +19,9 @@ X test(Define &d, X mode, X v, X split) {
 
 }  // namespace
 
-// x[row, feature]; a place in the trees is a node, or -1 - leaf: roots[tree], yes[node] and no[node] are places, at most
-// `depth` nodes are on a way. targets[leaf, j] and weights[leaf, j]: what a leaf gives to which targets; -1: nothing.
+// x[row, feature]; a place in the trees is a node, or -1 - leaf: roots[tree], yes[node] and no[node] are places, at
+// most `depth` nodes are on a way. targets[leaf, j] and weights[leaf, j]: what a leaf gives to which targets; -1:
+// nothing.
 std::vector<Dims> tree_ensemble_shape(OpUse &u) {
   if (u.rank(kX) != 2 || u.rank(kTargets) != 2 || u.rank(kWeights) != 2)
     u.fail("expected matrices as x, targets and weights");

@@ -26,16 +26,17 @@ OPSETS = {"": 17, "ai.onnx.ml": 3, "com.microsoft": 1}
 seen = set()
 
 
-def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, reference=None):
-    """The model with its inputs (a dict) and what ONNX Runtime makes of them."""
+def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, reference=None, found=None):
+    """The model with its inputs (a dict) and what ONNX Runtime makes of them, unless that is given."""
     assert name not in seen, name
     seen.add(name)
     if ONLY and name not in ONLY:
         return
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession((reference or model).SerializeToString(), options, providers=["CPUExecutionProvider"])
-    found = session.run(None, inputs)
+    if found is None:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        text = (reference or model).SerializeToString()
+        found = onnxruntime.InferenceSession(text, options, providers=["CPUExecutionProvider"]).run(None, inputs)
     if expected is not None:
         for want, got in zip(expected, found):
             np.testing.assert_allclose(np.squeeze(want), np.squeeze(got), rtol=1e-3, atol=1e-4, err_msg=name)
@@ -353,6 +354,49 @@ case("mha_packed", "MultiHeadAttention", {"q": f32(2, 4, 2, 3, 4)}, num_heads=2,
     n("Split", ["q"], ["a", "b", "c"], axis=3), n("Constant", [], ["flat"], value_ints=[2, 4, 8]),
     *[n("Reshape", [p, "flat"], [p + "f"]) for p in "abc"],
     n("MultiHeadAttention", ["af", "bf", "cf"], ["y"], domain="com.microsoft", num_heads=2)])
+
+
+# ---- Gradient, against differences of the function in f64
+
+def gradient(name, function, nodes, inputs, xs):
+    """d y / d xs of `nodes`, whose result y is function(inputs)."""
+    def of(key, place, by):
+        moved = {k: v.astype(np.float64) for k, v in inputs.items()}
+        moved[key][place] += by
+        return function(**moved)
+
+    slopes = [np.array([(of(k, i, 1e-5) - of(k, i, -1e-5)) / 2e-5 for i in np.ndindex(inputs[k].shape)]).reshape(inputs[k].shape).astype(np.float32)
+              for k in xs]
+    zs = [k for k in inputs if k not in xs]
+    node = h.make_node("Gradient", list(inputs), ["d" + k for k in xs], domain="ai.onnx.preview.training", xs=xs,
+                       **({"zs": zs} if zs else {}), y="y", name="gradient")
+    infos = [h.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in inputs.items()]
+    graph = h.make_graph([*nodes, node], name, infos, [onnx.ValueInfoProto(name="d" + k) for k in xs])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17), h.make_opsetid("ai.onnx.preview.training", 1)], ir_version=8)
+    write(name, model, inputs, found=slopes, rtol=1e-3, atol=1e-4)
+
+
+def perceptron(x, w, b, v, t):
+    return np.mean((np.tanh(x @ w + b) @ v.T * 0.5 - t) ** 2)
+
+
+gradient("gradient_perceptron", perceptron, [
+    n("MatMul", ["x", "w"], ["p"]), n("Add", ["p", "b"], ["q"]), n("Tanh", ["q"], ["r"]), n("Gemm", ["r", "v"], ["s"], transB=1, alpha=0.5),
+    n("Sub", ["s", "t"], ["u"]), n("Mul", ["u", "u"], ["sq"]), n("ReduceMean", ["sq"], ["y"], keepdims=0),
+], {"w": f32(3, 4), "b": f32(4), "v": f32(2, 4), "x": f32(5, 3), "t": f32(5, 2)}, ["w", "b", "v"])
+
+
+def functions(a, b):
+    s = 1 / (1 + np.exp(-(a.T.reshape(2, 6) + b)))
+    return np.sum(np.maximum(np.log(s) / np.sqrt(b * b), -1.5) - s)
+
+
+gradient("gradient_functions", functions, [
+    n("Transpose", ["a"], ["p"], perm=[1, 0]), n("Constant", [], ["shape"], value_ints=[2, 6]), n("Reshape", ["p", "shape"], ["q"]), n("Add", ["q", "b"], ["r"]),
+    n("Sigmoid", ["r"], ["s"]), n("Log", ["s"], ["l"]), n("Mul", ["b", "b"], ["bb"]), n("Sqrt", ["bb"], ["ab"]), n("Div", ["l", "ab"], ["d"]),
+    n("Constant", [], ["floor"], value_float=1.5), n("Add", ["d", "floor"], ["e"]), n("Relu", ["e"], ["f"]), n("Sub", ["f", "floor"], ["g"]),
+    n("Sub", ["g", "s"], ["z"]), n("ReduceSum", ["z"], ["y"], keepdims=0),
+], {"a": f32(3, 4), "b": np.float32([[1.5], [-0.75]])}, ["a", "b"])
 
 
 def sklearn():
