@@ -1,4 +1,6 @@
 // Attention as com.microsoft has it, in ONNX's Attention: heads apart, masks as numbers that are added.
+#include <cmath>
+
 #include "onnx/contrib.h"
 
 namespace mlc::onnx {
@@ -167,6 +169,78 @@ void multi_head_attention(Expansion &e) {
   if (e.wants(3) && e.is_read(3)) unsupported("output 3: scores");
   auto y = attended(e, p, e.number("scale", 0), e.wants(1) || e.wants(2));
   for (size_t k = 0; k < 4; ++k) e.give(k, k < y.size() ? y[k] : y[0]);
+}
+
+// inputs: query (or all three in it), key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache,
+// sin_cache, position_ids, attention_bias. Row b has seqlens_k[b] + 1 tokens, those of the query last; a query longer
+// than that is a prompt that is filled up at its end. A cache that is too short for the total grows.
+void group_query_attention(Expansion &e) {
+  for (size_t i = 11; i < e.inputs(); ++i)
+    if (e.has(i)) unsupported("input {}", i);
+  int64_t heads = heads_of(e, "num_heads"), kv_heads = heads_of(e, "kv_num_heads");
+  if (heads % kv_heads) invalid("{} query heads do not divide into {}", heads, kv_heads);
+  if (!e.integer("causal", 1)) unsupported("attribute 'causal' = 0");
+  for (Text name : {"smooth_softmax", "qk_output", "sliding_window_cache"})
+    if (int64_t v = e.integer(name, 0); v > 0) unsupported("attribute '{}' = {}", name, v);
+  for (Text name : {"k_quant_type", "v_quant_type"})
+    if (e.text(name, "NONE") != "NONE") unsupported("attribute '{}'", name);
+  e.integer("kv_cache_bit_width", 0);
+  int64_t window = e.integer("local_window_size", -1);
+
+  Parts p;
+  Term q = e.in(0);
+  if (e.has(1)) {
+    p.q = heads_apart(e, q, heads), p.k = heads_apart(e, e.in(1), kv_heads), p.v = heads_apart(e, e.in(2), kv_heads);
+  } else {
+    Term all = heads_apart(e, q, heads + 2 * kv_heads);
+    auto part = [&](int64_t from, int64_t to) { return e.slice(all, 1, lit(e.b, from), lit(e.b, to)); };
+    p.q = part(0, heads), p.k = part(heads, heads + kv_heads), p.v = part(heads + kv_heads, heads + 2 * kv_heads);
+  }
+  X batch = p.q.dim(0), time = p.q.dim(2), size = p.k.dim(3);
+  Term lengths = e.cast(e.reshape(e.in(5), {batch}), DType::I64) + 1.0;
+  Term past = e.op("Max", {lengths - e.index(time), e.num(0, DType::I64)});  // tokens before the query's
+  Term place = e.unsqueeze(past, 1) + counted(e, time);                      // [batch, time]
+
+  if (e.integer("do_rotary", 0)) {
+    Term ids = e.has(9) ? e.op("Expand", {e.in(9), e.list({batch, time})}) : place;
+    std::vector<Attribute> how{attribute("interleaved", e.integer("rotary_interleaved", 0))};
+    int64_t half, whole;
+    if (is_const(e.in(7).dim(1), &half) && is_const(size, &whole) && 2 * half != whole)
+      how.push_back(attribute("rotary_embedding_dim", 2 * half));
+    for (Term *x : {&p.q, &p.k}) *x = e.op("RotaryEmbedding", {*x, e.in(7), e.in(8), ids}, how);
+  } else {
+    e.integer("rotary_interleaved", 0);
+  }
+
+  Term total = e.in(6);
+  X length = e.im.item(total.v, "input 6 (total_sequence_length)");
+  auto cached = [&](Term now, size_t input) {
+    int64_t none;
+    if (!e.has(input) || (is_const(e.in(input).dim(2), &none) && none == 0)) return now;
+    Term cache = e.in(input);
+    X more = max(length - cache.dim(2), lit(e.b, int64_t{0})), zero = lit(e.b, int64_t{0});
+    int64_t known;
+    if (!is_const(simplify(more), &known) || known != 0)
+      cache = e.op("Pad", {cache, e.list({zero, zero, zero, zero, zero, zero, simplify(more), zero})});
+    return e.op("TensorScatter", {cache, now, past});
+  };
+  p.k = cached(p.k, 3), e.give(1, p.k);
+  p.v = cached(p.v, 4), e.give(2, p.v);
+
+  // Key j may be seen from place i if i - window < j <= i.
+  Term key = counted(e, p.k.dim(2)), from = e.unsqueeze(place, 2);
+  Term seen = e.op("LessOrEqual", {key, from});
+  if (window >= 0)
+    seen = e.op("And", {seen, e.op("Greater", {key, from - e.num(double(window), DType::I64)})});
+  seen = e.unsqueeze(seen, 1);
+  if (e.has(10)) {
+    Term bias = e.in(10);
+    seen = e.where(seen, bias, e.num(-INFINITY, bias.elem()));
+  }
+  std::vector<Attribute> attributes;
+  if (float scale = e.number("scale", 0); scale != 0) attributes.push_back(attribute("scale", scale));
+  if (float cap = e.number("softcap", 0); cap != 0) attributes.push_back(attribute("softcap", cap));
+  e.give(0, heads_together(e, e.op("Attention", {p.q, p.k, p.v, seen}, attributes)));
 }
 
 // inputs: x, position_ids, cos_cache, sin_cache. One id is the place of the first token.

@@ -107,6 +107,17 @@ void qgemm(Expansion &e) {
   e.give(0, e.has(7) ? quantized(e, y, 7) : y);
 }
 
+// Weights are [direction, input, gate rows] here, transposed in ONNX's LSTM.
+void dynamic_quantize_lstm(Expansion &e) {
+  std::vector<Term> inputs;
+  for (size_t i = 0; i < 12; ++i) inputs.push_back(i < 3 || i > 7 ? e.in(i) : e.maybe(i));
+  for (size_t i : {1, 2}) inputs[i] = e.transpose(inputs[i], {0, 2, 1});
+  auto y = e.ops("DynamicQuantizeLSTM", 3, inputs,
+                 passed(e, {"activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
+                            "input_forget"}));
+  for (size_t k : {0, 1, 2}) e.give(k, y[k]);
+}
+
 // Their own older forms of ONNX's.
 void contrib_quantize(Expansion &e) {
   std::vector<Attribute> attributes = passed(e, {"axis"});

@@ -139,6 +139,7 @@ class Importer {
   std::vector<Value *> emit_all(Text base, std::string op, size_t outputs, std::vector<Value *> inputs,
                                 std::vector<Attribute> attributes = {});
   Value *lookup(const Scope &scope, Text name);  // throws Invalid if there is none
+  X item(Value *v, std::string_view what);  // the only element, as an index; read when the program runs if not known
   void rename_last(Value *v, Sym name);  // if the last statement is what defines v; else nothing
   Value *constant(Text name, Text from, const IrType *type, std::vector<const Expr *> elements);
   std::vector<const Expr *> literals(const Array &a);

@@ -123,6 +123,13 @@ bool Importer::itemize(Value *v) {
   return true;
 }
 
+X Importer::item(Value *v, std::string_view what) {
+  if (!known(v)) itemize(v);
+  const Elements &e = known(v);
+  if (!e || e->size() != 1 || !is_int(v->type->elem)) unsupported("{} must be one integer", what);
+  return (*e)[0];
+}
+
 bool Importer::is_input(const Value *v) const {
   auto *n = as<Name>(v->expr);
   return n && std::any_of(params_.begin(), params_.end(), [&](const Param &p) { return p.def.name == n->name; });

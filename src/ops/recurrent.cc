@@ -21,7 +21,7 @@ constexpr Cell kCells[] = {
 
 const Cell &cell_of(const OpUse &u) {
   for (const Cell &c : kCells)
-    if (c.name == u.op.name) return c;
+    if (u.op.name.ends_with(c.name)) return c;
   u.fail("no recurrent operator");
 }
 
@@ -119,6 +119,55 @@ std::vector<Function> functions(const Define &d, int64_t direction, DType t) {
   return list;
 }
 
+// ---- DynamicQuantizeLSTM: products of u8 and the weights' type. x is quantised as a whole, a state row by row in each
+// step; both over their range and 0.
+
+enum : size_t { kWScale = 8, kWZero, kRScale, kRZero };
+
+X scale_of(Define &d, X lo, X hi) {
+  return where(lo == hi, one(d.b, DType::F32), (hi - lo) / lit(d.b, 255.0, DType::F32));
+}
+X byte_of(Define &d, X x) {
+  return call("round_even", {call("clamp", {x, zero(d.b, DType::F32), lit(d.b, 255.0, DType::F32)})});
+}
+X difference(X code, X zero) { return cast(DType::I32, code) - cast(DType::I32, zero); }
+
+struct Quantized {
+  Tensor code, scale, zero;  // u8 values; of all or of a row
+};
+Quantized quantized_input(Define &d, const Tensor &x) {
+  constexpr DType f32 = DType::F32, u8 = DType::U8;
+  auto end = [&](std::string_view kind) {
+    return d.make(kind == "min" ? "lo" : "hi", f32, {}, [&](const Indices &) {
+      return call(kind, {zero(d.b, f32), d.reduce(kind, x.dims, [&](const Indices &i) { return x(i); })});
+    });
+  };
+  Tensor lo = end("min"), hi = end("max");
+  Quantized q;
+  q.scale = d.make("x_scale", f32, {}, [&](const Indices &) { return scale_of(d, lo({}), hi({})); });
+  q.zero = d.make("x_zero", u8, {}, [&](const Indices &) {
+    return cast(u8, byte_of(d, (zero(d.b, f32) - lo({})) / q.scale({})));
+  });
+  q.code = d.make("codes", u8, x.dims,
+                  [&](const Indices &i) { return quantized(x(i) / q.scale({}), q.zero({}), u8); });
+  return q;
+}
+// Row n of the state h, quantised.
+void quantize_row(Body &body, const Quantized &q, const Tensor &h, X n) {
+  constexpr DType f32 = DType::F32, u8 = DType::U8;
+  Define &d = body.d;
+  X none = zero(d.b, f32);
+  Tensor lo = body.local("lo", f32, none), hi = body.local("hi", f32, none);
+  body.loop(h.dims[1], [&](Body &b, X j) {
+    b.store(lo, {}, call("min", {lo({}), h({n, j})}));
+    b.store(hi, {}, call("max", {hi({}), h({n, j})}));
+  });
+  body.store(q.scale, {n}, scale_of(d, lo({}), hi({})));
+  body.store(q.zero, {n}, cast(u8, byte_of(d, (none - lo({})) / q.scale({n}))));
+  body.loop(h.dims[1],
+            [&](Body &b, X j) { b.store(q.code, {n, j}, quantized(h({n, j}) / q.scale({n}), q.zero({n}), u8)); });
+}
+
 }  // namespace
 
 // results: y[time, direction, batch, hidden], y_h[direction, batch, hidden], y_c; with layout 1 the batch stands first
@@ -128,7 +177,13 @@ std::vector<Dims> recurrent_shape(OpUse &u) {
   Dims state = s.batch_first ? Dims{s.batch, d, s.hidden} : Dims{d, s.batch, s.hidden};
   Dims y = s.batch_first ? Dims{s.batch, s.time, d, s.hidden} : Dims{s.time, d, s.batch, s.hidden};
   std::vector<Dims> all{y, state};
-  if (u.op.name == "LSTM") all.push_back(state);
+  if (u.op.name.ends_with("LSTM")) all.push_back(state);
+  if (u.op.name == "DynamicQuantizeLSTM")
+    for (size_t k : {kWScale, kWZero, kRScale, kRZero}) {
+      if (u.rank(k) != 1 && u.rank(k) != 2) u.fail(u.input_name(k) + ": expected rank 1 or 2");
+      u.assume_equal(u.dim(k, 0), d, "directions of the scales");
+      if (u.rank(k) == 2) u.assume_equal(u.dim(k, 1), s.hidden * 4, "scales of a direction");
+    }
   return all;
 }
 
@@ -141,20 +196,35 @@ void recurrent(Define &d) {
   DType t = x.elem(), wide = accumulator(t);
   bool lstm = cell.name == "LSTM", gru = cell.name == "GRU";
   bool reset_after = gru && d.attr_int("linear_before_reset"), coupled = lstm && d.attr_int("input_forget");
+  bool quantizes = d.op.name == "DynamicQuantizeLSTM";
   X zero_ = zero(d.b, wide), one_ = one(d.b, wide);
+  Quantized xq, hq;
+  if (quantizes) {
+    xq = quantized_input(d, x);
+    hq = {d.temp(DType::U8, {s.batch, s.hidden}, "h_codes"), d.temp(t, {s.batch}, "h_scale"),
+          d.temp(DType::U8, {s.batch}, "h_zero")};
+  }
   auto x_at = [&](X time, X n, X k) { return as_type(s.batch_first ? x({n, time, k}) : x({time, n, k}), t, wide); };
 
   for (int64_t direction = 0; direction < s.directions; ++direction) {
     X dir = d.lit(direction);
     bool reverse = direction == 1 || d.attr_str("direction") == "reverse";
     auto f = functions(d, direction, wide);
+    auto of_row = [&](size_t input, X row) {  // a scale or zero point: of the direction, or of each row
+      Tensor p = d.in(input);
+      return p.rank() == 2 ? p({dir, row}) : p({dir});
+    };
     auto bias = [&](X row) { return as_type(d.in(3)({dir, row}), t, wide); };
 
     // What every gate gets from the input: x w' + both biases, but for the recurrent one that a reset multiplies.
     Tensor inputs = d.make("inputs", wide, {s.time, s.batch, s.hidden * cell.gates}, [&](const Indices &i) {
       X v = d.reduce("sum", {x.dims[2]}, [&](const Indices &k) {
-        return x_at(i[0], i[1], k[0]) * as_type(w({dir, i[2], k[0]}), t, wide);
+        X weight = w({dir, i[2], k[0]});
+        if (quantizes)
+          return difference(xq.code({i[0], i[1], k[0]}), xq.zero({})) * difference(weight, of_row(kWZero, i[2]));
+        return x_at(i[0], i[1], k[0]) * as_type(weight, t, wide);
       });
+      if (quantizes) v = cast(wide, v) * (xq.scale({}) * of_row(kWScale, i[2]));
       if (!d.has(3)) return v;
       X both = v + bias(i[2]) + bias(s.hidden * cell.gates + i[2]);
       return reset_after ? where(i[2] < s.hidden * 2, both, v + bias(i[2])) : both;
@@ -183,9 +253,18 @@ void recurrent(Define &d) {
         if (reverse && lens) now.assume(time >= 0);
         // The recurrent product of gate g with a state.
         auto product = [&](Body &b, int64_t g, X j, const Tensor &with) {
+          X row = s.hidden * g + j;
+          if (quantizes) {
+            Tensor sum = b.local("sum", DType::I32, d.lit(0));
+            b.loop(s.hidden, [&](Body &inner, X k) {
+              X weight = difference(r({dir, row, k}), of_row(kRZero, row));
+              inner.store(sum, {}, sum({}) + weight * difference(hq.code({n, k}), hq.zero({n})));
+            });
+            return cast(wide, sum({})) * (hq.scale({n}) * of_row(kRScale, row));
+          }
           Tensor sum = b.local("sum", wide, zero_);
           b.loop(s.hidden, [&](Body &inner, X k) {
-            inner.store(sum, {}, sum({}) + as_type(r({dir, s.hidden * g + j, k}), t, wide) * with({n, k}));
+            inner.store(sum, {}, sum({}) + as_type(r({dir, row, k}), t, wide) * with({n, k}));
           });
           return sum({});
         };
@@ -193,6 +272,7 @@ void recurrent(Define &d) {
           return inputs({time, n, s.hidden * g + j}) + product(b, g, j, with);
         };
         auto peephole = [&](int64_t g, X j) { return as_type(d.in(7)({dir, s.hidden * g + j}), t, wide); };
+        if (quantizes) quantize_row(now, hq, h, n);
         if (gru)
           now.loop(s.hidden, [&](Body &b, X j) {
             X v = f[0](gate(b, 1, j, h));

@@ -69,7 +69,7 @@ def case(name, op, inputs, outputs=1, domain="com.microsoft", constants=(), opse
 
     def model(nodes):
         graph = h.make_graph(nodes, name, infos, [onnx.ValueInfoProto(name=r) for r in results if r],
-                             [numpy_helper.from_array(given[k], k) for k in constants])
+                             [numpy_helper.from_array(given[k], k) for k in constants if k in given])
         return h.make_model(graph, opset_imports=[h.make_opsetid(d, v) for d, v in opsets.items()], ir_version=8,
                             producer_name="mlc test")
 
@@ -327,6 +327,54 @@ rope = {"cos": np.cos(angle), "sin": np.sin(angle)}
 case("rotary_3d", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope}, constants=("cos", "sin"))
 case("rotary_offset", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([5]), **rope}, interleaved=1, constants=("cos", "sin"))
 case("rotary_4d", "RotaryEmbedding", {"x": f32(2, 2, 3, 4), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope})
+
+
+def lstm(name, directions, batch, columns=False, **more):
+    """Weights of 2 inputs and 3 hidden numbers; rows of a batch are quantised together or apart, so there is one."""
+    w, r = f32(directions, 2, 12), f32(directions, 3, 12)
+    axis = (1,) if columns else (1, 2)
+
+    def weights(a):
+        scale = np.abs(a).max(axis=axis) / 127
+        shape = (directions, 1, 12) if columns else (directions, 1, 1)
+        return np.rint(a / scale.reshape(shape)).astype(np.int8), scale.astype(np.float32), np.zeros(scale.shape, np.int8)
+
+    (qw, sw, zw), (qr, sr, zr) = weights(w), weights(r)
+    case(name, "DynamicQuantizeLSTM", {
+        "x": f32(5, batch, 2), "w": qw, "r": qr, "b": f32(directions, 24), "lens": None, "h": f32(directions, batch, 3), "c": f32(directions, batch, 3),
+        "p": None, "sw": sw, "zw": zw, "sr": sr, "zr": zr}, 3, hidden_size=3, constants=("w", "r", "b", "sw", "zw", "sr", "zr"), atol=1e-4, **more)
+
+
+lstm("dynamic_quantize_lstm", 1, 1)
+lstm("dynamic_quantize_lstm_columns", 1, 1, columns=True)
+lstm("dynamic_quantize_lstm_both", 2, 1, direction="bidirectional")
+
+
+def gqa(name, batch, time, past, lengths, capacity=None, packed=False, bias=False, rotary=True, **more):
+    """4 query heads, 2 of keys, of 16 numbers; `past` cached tokens, or a cache of `capacity`."""
+    hidden = {"q": f32(batch, time, 128), "k": None, "v": None} if packed else {"q": f32(batch, time, 64), "k": f32(batch, time, 32), "v": f32(batch, time, 32)}
+    held = capacity or past
+    total = max(lengths)
+    turn = rng.uniform(0, 3, (16, 8)).astype(np.float32)
+    extra = {"cos": np.cos(turn), "sin": np.sin(turn)} if rotary else {"cos": None, "sin": None}
+    if bias:
+        extra.update({"ids": None, "bias": f32(1, 4, time, total)})
+    caches = f32(2, batch, 2, held, 16)
+    for b, length in enumerate(lengths):
+        caches[:, b, :, max(length - time, 0):] = 0
+    case(name, "GroupQueryAttention", {**hidden, "pk": caches[0], "pv": caches[1], "lens": np.int32(lengths) - 1,
+         "total": np.int32(total), **extra}, 3, num_heads=4, kv_num_heads=2, do_rotary=int(rotary), constants=("cos", "sin", "total"), atol=1e-4, **more)
+
+
+gqa("gqa_prompt", 2, 5, 0, [5, 5])
+gqa("gqa_prompt_packed", 1, 5, 0, [5], packed=True)
+gqa("gqa_token", 1, 1, 6, [7])
+gqa("gqa_tokens", 1, 3, 4, [7], rotary=False)
+gqa("gqa_buffer", 2, 1, 6, [7, 4], capacity=9)
+gqa("gqa_window", 1, 1, 6, [7], local_window_size=3)
+gqa("gqa_window_prompt", 1, 6, 0, [6], local_window_size=2, rotary_interleaved=1)
+gqa("gqa_softcap", 1, 4, 0, [4], softcap=1.5, scale=0.5)
+gqa("gqa_bias", 1, 3, 0, [3], bias=True)
 
 # What the runtime has for other machines only, against the same in ONNX's operators.
 n = h.make_node

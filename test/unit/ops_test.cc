@@ -518,6 +518,9 @@ constexpr Row kRows[] = {
      "y: f32[], h: f32[] = GRU(x, w, r, none, l) {layout = 1}", "f32[3, 1, 1, 6], f32[3, 1, 6]"},
     {"x: f32[1, 3, 2], w: f32[2, 20, 2], r: f32[2, 20, 5]",
      "y: f32[], h: f32[], c: f32[] = LSTM(x, w, r) {direction = \"bidirectional\"}", "f32[1, 2, 3, 5], f32[2, 3, 5], f32[2, 3, 5]"},
+    {"x: f32[5, 1, 2], w: i8[1, 12, 2], r: i8[1, 12, 3], s: f32[1], z: i8[1], u: f32[1, 12], v: i8[1, 12]",
+     "y: f32[], h: f32[], c: f32[] = DynamicQuantizeLSTM(x, w, r, none, none, none, none, none, s, z, u, v)",
+     "f32[5, 1, 1, 3], f32[1, 1, 3], f32[1, 1, 3]"},
     // signals
     {"x: f32[1, 10, 10, 2]", "y: f32[] = DFT(x, 8, 1) {inverse = 1}", "f32[1, 8, 10, 2]"},
     {"x: f32[1, 128, 1], w: f32[16]", "y: f32[] = STFT(x, 8, w)", "f32[1, 15, 9, 2]"},
