@@ -147,7 +147,7 @@ void Engine::assume(const Expr *cond, bool holds) {
     int64_t m, r;
     auto mod = as<Binary>(c->a);
     if (op == Op::Eq && mod && mod->op == Op::Mod && int_value(mod->b, &m) && int_value(c->b, &r) && m > 0) {
-      if (r >= 0 && r < m) divisible(normal(mod->a) - r, m);
+      if (r >= 0 && r < m && m > 1) divisible(normal(mod->a) - r, m);  // of 1 it says nothing
       return;
     }
     Poly d = normal(c->a) - normal(c->b);

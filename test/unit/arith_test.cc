@@ -341,7 +341,7 @@ TEST(Arith, WhatAPersonWouldWrite) {
 
 TEST(Arith, Assumptions) {
   Build b;
-  Setting s(b, {{{"i", "n"}}, {"n", "m", "w"}, {"n % 8 == 0", "m == 2 * w", "w >= 3"}});
+  Setting s(b, {{{"i", "n"}}, {"n", "m", "w"}, {"n % 8 == 0", "m == 2 * w", "w >= 3", "n % 1 == 0"}});
   compare(s, {
       {"n % 4", "0"},
       {"n // 8 * 8", "n"},
