@@ -26,7 +26,9 @@ class Lower {
   void run() {
     for (const Item *i : m_.items) {
       auto *f = as<Func>(i);
-      if (f && f->func == FuncKind::Graph) {
+      if (f && (f->func == FuncKind::Graph || f->func == FuncKind::Group) && has_strings(*f)) {
+        out_.push_back(i);
+      } else if (f && f->func == FuncKind::Graph) {
         Func g = *f;
         Values values(m_, *f);
         names_ = std::make_unique<Fresh>(b_);
@@ -47,6 +49,28 @@ class Lower {
   }
 
  private:
+  // Strings are known to the graph interpreter alone: where they are is an error, at each place.
+  bool has_strings(const Func &f) {
+    bool found = false;
+    auto look = [&](const Type *t, Sym name, uint32_t at) {
+      if (t->elem != DType::Str) return;
+      found = true;
+      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be lowered", b_.text(name));
+    };
+    for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at);
+    each_stmt(f.body, [&](const Stmt *s) {
+      auto *let = as<Let>(s);
+      auto *branch = as<IfValue>(s);
+      auto *loop = as<Loop>(s);
+      for (const Def &d : let ? let->defs : branch ? branch->defs : loop ? loop->defs : Defs()) look(d.type, d.name, d.at);
+      for (const Carry &c : loop ? loop->carry : std::span<const Carry>()) look(c.def.type, c.def.name, c.def.at);
+      auto *call = let ? as<Call>(let->value) : nullptr;
+      for (const Expr *e : call ? call->args : Exprs())
+        if (auto *g = as<Global>(e); g && m_.constant(g->name)) look(m_.constant(g->name)->type, g->name, e->at);
+    });
+    return found;
+  }
+
   Stmts graph(Stmts body, Values &values) {
     std::vector<const Stmt *> out;
     for (const Stmt *s : body) {

@@ -18,9 +18,10 @@ int64_t array_bytes(DType type, std::span<const int64_t> dims) {
 }
 
 Array::Array(DType type, std::vector<int64_t> dims) : type(type), dims(std::move(dims)) {
-  int64_t n = array_bytes(type, this->dims);
+  int64_t n = type == DType::Str ? element_count(this->dims) : array_bytes(type, this->dims);
   if (n < 0) throw std::length_error("an array of these dimensions does not fit in memory");
-  bytes.resize(size_t(n));
+  if (type == DType::Str) strings.resize(size_t(n));
+  else bytes.resize(size_t(n));
 }
 
 int64_t Array::position(std::span<const int64_t> index) const {

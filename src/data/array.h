@@ -1,7 +1,9 @@
 // A tensor in memory: dense, row-major, sub-byte elements packed from the low bits. What tools read, run and compare.
+// Strings have no bytes: they are a list.
 #pragma once
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "num/convert.h"
@@ -17,9 +19,10 @@ struct Array {
   DType type = DType::F32;
   std::vector<int64_t> dims;
   std::vector<std::byte> bytes;
+  std::vector<std::string> strings;  // of str, in place of `bytes`, get and set
 
   Array() = default;
-  // All bits zero. Throws std::length_error where array_bytes is -1: check untrusted dimensions first.
+  // All bits zero, all strings empty. Throws std::length_error where there are too many: check untrusted dimensions first.
   Array(DType type, std::vector<int64_t> dims);
 
   size_t rank() const { return dims.size(); }

@@ -59,6 +59,16 @@ Comparison compare(const Array &found, const Array &expected, const Tolerance &t
     c.mismatch = fmt::format("expected {}, found {}", dims_text(expected), dims_text(found));
     return c;
   }
+  if (found.type == DType::Str) {
+    size_t first = 0, different = 0;
+    for (size_t i = found.strings.size(); i-- > 0;)
+      if (found.strings[i] != expected.strings[i]) different++, first = i;
+    if (different)
+      c.mismatch = fmt::format("element [{}]: expected \"{}\", found \"{}\"; {} of {} differ",
+                               fmt::join(found.index_of(int64_t(first)), ", "), expected.strings[first],
+                               found.strings[first], different, found.strings.size());
+    return c;
+  }
   if (t.kind == Tolerance::Exact && found.bytes == expected.bytes) return c;
   for (int64_t i = 0, n = expected.size(); i < n; i++) {
     Scalar a = found.get(i), b = expected.get(i);

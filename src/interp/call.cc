@@ -123,7 +123,7 @@ bool Machine::call_effect(std::string_view name, const std::vector<OperatorArg> 
 
 Value Machine::rank0(const Value &v, DType t) {
   Ref r = Ref::dense(memory, t, {}, true);
-  store(t, r.data(), 0, v.type == t ? v.scalar : cast(v.scalar, v.type, t));
+  store(stored(t), r.data(), 0, v.type == t ? v.scalar : cast(v.scalar, v.type, t));
   return Value::of(r);
 }
 
@@ -180,9 +180,29 @@ Machine::Operator Machine::make_operator(const OperatorUse &use, std::vector<siz
 }
 
 std::vector<Value> Machine::call_operator(OperatorUse use) {
+  const OpInfo *op = find_op(b.text(use.name));
+  if (!op) throw Fault{use.at, fmt::format("no operator {}", b.text(use.name))};
+  if (op->define && !has_strings(use)) return compute(std::move(use));
+  std::vector<Value> results;
+  if (op->define) {
+    std::vector<bool> text;
+    results = compute(over_numbers(*this, use, text));
+    for (size_t i = 0; i < results.size(); i++)
+      if (text[i]) results[i].type = results[i].ref.elem = DType::Str;
+    return results;
+  }
+  results = text_operator(*this, use);
+  for (size_t i = 0; i < use.into.size(); i++) {
+    if (use.into[i].text() != results[i].text())
+      throw Fault{use.at, fmt::format("{} gives {}, its destination is {}", op->name, results[i].text(), use.into[i].text())};
+    copy(use.into[i].ref, results[i].ref);
+  }
+  return results;
+}
+
+std::vector<Value> Machine::compute(OperatorUse use) {
   std::string_view op = b.text(use.name);
   std::string what(op);
-  if (!find_op(op)) throw Fault{use.at, fmt::format("no operator {}", op)};
   std::string key(op);
   for (const Attr &a : use.attrs) key += fmt::format(" {}={}", b.text(a.key), print(b, a.value));
   key += fmt::format(" -> {} {}", use.results, use.wanted ? print(b, use.wanted) : "");

@@ -212,6 +212,8 @@ Value Graph::value(const Expr *e) {
   if (auto *n = as<Name>(e)) return *find(n->name, e->at);
   if (auto *g = as<Global>(e)) return Value::of(m_.constant(g->name, e->at));
   if (auto *l = as<Load>(e)) return Value::of(region(l));
+  if (auto *s = as<Str>(e))
+    return m_.rank0(Value::of(DType::Str, Scalar::of_int(m_.strings.number(s->value))), DType::Str);
   return scalar(e, e->kind == Kind::Bool ? DType::Bool : e->kind == Kind::Float ? DType::F64 : DType::Index);
 }
 

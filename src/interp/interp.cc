@@ -14,13 +14,15 @@ using namespace interp;
 
 namespace {
 
-Ref from_array(Memory &m, const Array &a) {
-  Ref r = Ref::dense(m, a.type, a.dims, true);
+Ref from_array(Machine &m, const Array &a) {
+  Ref r = Ref::dense(m.memory, a.type, a.dims, true);
+  for (size_t i = 0; i < a.strings.size(); i++)
+    store(stored(a.type), r.data(), i, Scalar::of_int(m.strings.number(a.strings[i])));
   memcpy(r.data(), a.bytes.data(), std::min(a.bytes.size(), size_t(r.storage->size)));
   return r;
 }
 
-Array to_array(const Value &v) {
+Array to_array(const Machine &m, const Value &v) {
   if (v.is_scalar()) {
     Array a(v.type, {});
     a.set(0, v.scalar);
@@ -28,6 +30,12 @@ Array to_array(const Value &v) {
   }
   Array a(v.type, v.ref.dims);
   int64_t i = 0;
+  if (v.type == DType::Str) {
+    each_element(v.ref, [&](int64_t off, const auto &) {
+      a.strings[size_t(i++)] = m.strings.text(load(stored(v.type), v.ref.data(), size_t(off)).as_int());
+    });
+    return a;
+  }
   each_element(v.ref, [&](int64_t off, const auto &) { a.set(i++, load(v.type, v.ref.data(), size_t(off))); });
   return a;
 }
@@ -60,14 +68,14 @@ bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> 
   return guarded(fault, [&] {
     Machine machine(b, m, options);
     std::vector<Value> args;
-    for (const Array &a : inputs) args.push_back(Value::of(from_array(machine.memory, a)));
+    for (const Array &a : inputs) args.push_back(Value::of(from_array(machine, a)));
     std::vector<Value> results = machine.call(entry, args, {}, entry.at);
     outputs.clear();
-    for (const Value &v : results) outputs.push_back(to_array(v));
+    for (const Value &v : results) outputs.push_back(to_array(machine, v));
     size_t next = 0;
     for (const Param &p : entry.params) {
       if (p.mode == Mode::Scratch && args.size() != entry.params.size()) continue;
-      if (p.mode == Mode::Inout) outputs.push_back(to_array(args[next]));
+      if (p.mode == Mode::Inout) outputs.push_back(to_array(machine, args[next]));
       next++;
     }
   });
@@ -76,7 +84,7 @@ bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> 
 bool evaluate(Build &b, const Module &m, const Const &c, const RunOptions &options, Array &out, RunFault &fault) {
   return guarded(fault, [&] {
     Machine machine(b, m, options);
-    out = to_array(Value::of(machine.constant(c.name, c.at)));
+    out = to_array(machine, Value::of(machine.constant(c.name, c.at)));
   });
 }
 

@@ -87,6 +87,7 @@ Ref Machine::read_constant(const Const &c) {
     return r;
   }
   auto element = [&](const Expr *e) {
+    if (auto *s = as<Str>(e); s && t == DType::Str) return Scalar::of_int(strings.number(s->value));
     Value v = eval(e, t == DType::Index ? DType::Index : t, [](Sym) { return nullptr; });
     return v.type == t ? v.scalar : cast(v.scalar, v.type, t);
   };
@@ -118,10 +119,10 @@ Ref Machine::read_constant(const Const &c) {
   if (auto *l = as<List>(c.value)) {
     if (int64_t(l->items.size()) != n)
       throw Fault{c.at, fmt::format("expected {} elements, found {}", n, l->items.size())};
-    for (int64_t i = 0; i < n; i++) store(t, r.data(), size_t(i), element(l->items[size_t(i)]));
+    for (int64_t i = 0; i < n; i++) store(stored(t), r.data(), size_t(i), element(l->items[size_t(i)]));
   } else {
     Scalar v = element(c.value);
-    for (int64_t i = 0; i < n; i++) store(t, r.data(), size_t(i), v);
+    for (int64_t i = 0; i < n; i++) store(stored(t), r.data(), size_t(i), v);
   }
   return r;
 }

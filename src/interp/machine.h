@@ -10,6 +10,7 @@
 #include "interp/dims.h"
 #include "interp/interp.h"
 #include "interp/memory.h"
+#include "interp/strings.h"
 #include "ops/ops.h"
 
 namespace mlc::interp {
@@ -73,6 +74,7 @@ class Machine {
   const Module &m;
   const RunOptions options;
   Memory memory;
+  Strings strings{memory};
 
  private:
   struct Operator {  // compiled for types and known values
@@ -89,6 +91,7 @@ class Machine {
   const Unit *unit(const Func &f, Stmts body, const Notes &notes);
   const Lambda *lambda(const Func *f);
   const Module &math();
+  std::vector<Value> compute(OperatorUse use);  // an operator without strings, by its kernel
   Operator make_operator(const OperatorUse &use, std::vector<size_t> *asked);
   Ref read_constant(const Const &c);
   Compiler compiler(const Module &home);
@@ -121,6 +124,11 @@ class Activation {
   std::vector<Buffer> buffers_;
   std::vector<StorageRef> owned_;
 };
+
+// Operators that read letters, and others as uses over numbers (strings.cc).
+std::vector<Value> text_operator(Machine &m, const OperatorUse &use);
+bool has_strings(const OperatorUse &use);
+OperatorUse over_numbers(Machine &m, const OperatorUse &use, std::vector<bool> &strings);
 
 // Runs the statements of a graph, group, or description in operators (graph.cc).
 std::vector<Value> run_graph(Machine &m, const Func &f, Stmts body, const std::vector<Value> &args,

@@ -11,6 +11,8 @@
 
 namespace mlc::interp {
 
+static int bits_of(DType t) { return info(stored(t)).bits; }
+
 Storage::~Storage() {
   if (!borrowed) free(bytes);
   free(shadow);
@@ -39,7 +41,7 @@ StorageRef Memory::make(int64_t bytes, bool defined) {
 }
 
 int64_t bytes_of(DType elem, const int64_t *dims, size_t rank) {
-  if (!info(elem).bits) throw Fault{kNowhere, fmt::format("{} is no type to compute with", dtype_name(elem))};
+  if (!bits_of(elem)) throw Fault{kNowhere, fmt::format("{} is no type to compute with", dtype_name(elem))};
   int64_t n = 1;
   bool none = false;
   for (size_t d = 0; d < rank; d++) {
@@ -47,7 +49,7 @@ int64_t bytes_of(DType elem, const int64_t *dims, size_t rank) {
     none |= !dims[d];
     if (__builtin_mul_overflow(n, std::max<int64_t>(dims[d], 1), &n)) n = -1, d = rank;
   }
-  int64_t bytes = none ? 0 : n < 0 ? -1 : storage_bytes(elem, n);
+  int64_t bytes = none ? 0 : n < 0 ? -1 : storage_bytes(stored(elem), n);
   if (bytes < 0) throw Fault{kNowhere, fmt::format("the size of a {} buffer overflows", dtype_name(elem))};
   return bytes;
 }
@@ -86,7 +88,7 @@ bool Ref::is_dense() const {
 Scalar Ref::get(const std::vector<int64_t> &index) const {
   int64_t off = first;
   for (size_t d = 0; d < index.size(); d++) off += index[d] * strides[d];
-  return load(elem, data(), size_t(off));
+  return load(stored(elem), data(), size_t(off));
 }
 
 Ref Ref::region(const std::vector<int64_t> &lo, const std::vector<int64_t> &extent,
@@ -97,7 +99,7 @@ Ref Ref::region(const std::vector<int64_t> &lo, const std::vector<int64_t> &exte
     off += lo[d] * strides[d];
     if (!drop[d]) r.dims.push_back(extent[d]), r.strides.push_back(strides[d]);
   }
-  int bits = info(elem).bits;
+  int bits = bits_of(elem);
   if (bits >= 8) r.start += off * (bits / 8);
   else r.first += off;
   return r;
@@ -107,7 +109,7 @@ namespace {
 
 // Calls f(byte, mask) for every byte of the storage that an element of r covers, with the bits that are its.
 template <class F> void each_byte(const Ref &r, F &&f) {
-  int64_t bits = info(r.elem).bits;
+  int64_t bits = bits_of(r.elem);
   each_element(r, [&](int64_t off, const std::vector<int64_t> &index) {
     if (bits < 8) {
       f(r.start + off * bits / 8, std::byte(((1u << bits) - 1) << off * bits % 8), index);
@@ -120,7 +122,7 @@ template <class F> void each_byte(const Ref &r, F &&f) {
 // The byte range of a dense tensor of whole bytes; false for others.
 bool byte_range(const Ref &r, int64_t *lo, int64_t *hi) {
   if (!r.is_dense() || r.first) return false;
-  int64_t bits = r.count() * info(r.elem).bits;
+  int64_t bits = r.count() * bits_of(r.elem);
   if (bits % 8) return false;
   *lo = r.start, *hi = r.start + bits / 8;
   return true;
@@ -169,7 +171,7 @@ bool Ref::find_undefined(std::vector<int64_t> *index) const {
 bool Ref::overlaps(const Ref &o) const {
   if (storage != o.storage || !count() || !o.count()) return false;
   auto ends = [](const Ref &r) {
-    int64_t lo = r.first, hi = r.first, bits = info(r.elem).bits;
+    int64_t lo = r.first, hi = r.first, bits = bits_of(r.elem);
     for (size_t d = 0; d < r.rank(); d++) (r.strides[d] < 0 ? lo : hi) += (r.dims[d] - 1) * r.strides[d];
     return std::pair(r.start * 8 + lo * bits, r.start * 8 + (hi + 1) * bits);
   };
@@ -199,7 +201,7 @@ void copy(const Ref &dst, const Ref &src) {
     return;
   }
   DType t = dst.elem;
-  int64_t bits = info(t).bits;
+  int64_t bits = bits_of(t);
   std::vector<int64_t> offsets;
   offsets.reserve(size_t(src.count()));
   each_element(src, [&](int64_t off, const auto &) { offsets.push_back(off); });

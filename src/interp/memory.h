@@ -19,6 +19,9 @@ struct Fault {
   bool named = false;  // the message says in which function
 };
 
+// What an element is in memory: a string is its number in the machine's table (interp/strings.h).
+inline DType stored(DType t) { return t == DType::Str ? DType::I64 : t; }
+
 struct Storage {
   std::byte *bytes = nullptr;
   std::byte *shadow = nullptr;  // null: everything counts as written

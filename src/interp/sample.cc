@@ -42,7 +42,7 @@ bool input_specs(const Build &b, const Func &f, const std::map<std::string, int6
       s.dims.push_back(*v);
     }
     constexpr int64_t kMost = int64_t(1) << 32;
-    int64_t bytes = array_bytes(s.type, s.dims);
+    int64_t bytes = array_bytes(s.type == DType::Str ? DType::I64 : s.type, s.dims);
     if (bytes < 0 || bytes > kMost) {
       error = fmt::format("{} would be more than {} bytes, or has no bytes at all", b.text(p.def.name), kMost);
       return false;
@@ -87,7 +87,10 @@ Array sample(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random,
   auto unit = [&] { return double(random() >> 11) * 0x1p-53; };
   for (int64_t i = 0, n = a.size(); i < n; i++) {
     bool strange = odd && random() % 16 == 0;
-    if (t == DType::Bool) {
+    if (t == DType::Str) {
+      constexpr const char *kWords[] = {"", "a", "b", "ab", "Ab", "a b", "1", "\u00e9"};
+      a.strings[size_t(i)] = kWords[random() % std::size(kWords)];
+    } else if (t == DType::Bool) {
       a.set(i, Scalar::of_bool(random() & 1));
     } else if (is_float(t)) {
       constexpr double kOdd[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e-40, 1e-45, 1.0};  // no sum overflows
@@ -103,17 +106,20 @@ Array sample(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random,
 }
 
 std::string array_text(const std::string &name, const Array &a, int64_t most) {
+  auto element = [&](int64_t i) {
+    return a.type == DType::Str ? quote(a.strings[size_t(i)]) : element_text(a.type, a.get(i));
+  };
   std::string s = a.type == DType::Index && !a.rank()
                       ? fmt::format("{}: index = ", name)
                       : fmt::format("{}: {}[{}] = ", name, dtype_name(a.type), fmt::join(a.dims, ", "));
   int64_t n = a.size(), next = 0;
   if (n > most) {
-    for (; next < std::min<int64_t>(n, 8); next++) s += (next ? ", " : "[") + element_text(a.type, a.get(next));
+    for (; next < std::min<int64_t>(n, 8); next++) s += (next ? ", " : "[") + element(next);
     return s + ", ..]";
   }
   auto level = [&](auto &&self, size_t d) -> void {
     if (d == a.rank()) {
-      s += element_text(a.type, a.get(next++));
+      s += element(next++);
       return;
     }
     s += '[';

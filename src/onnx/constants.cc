@@ -47,7 +47,8 @@ Value *Importer::constant(Text name, Text from, const IrType *type, std::vector<
 
 std::vector<const Expr *> Importer::literals(const Array &a) {
   std::vector<const Expr *> list;
-  for (int64_t i = 0, n = a.size(); i < n; ++i) {
+  for (const std::string &s : a.strings) list.push_back(b.string(s));
+  for (int64_t i = 0, n = a.strings.empty() ? a.size() : 0; i < n; ++i) {
     Scalar s = a.get(i);
     if (a.type == DType::Bool) list.push_back(b.boolean(s.as_bool()));
     else if (is_int(a.type)) list.push_back(b.integer(s.as_int(), kNowhere, !is_signed(a.type) && s.as_int() < 0));
@@ -112,7 +113,9 @@ const Item *Importer::item(const Constant &c) {
   };
   if (!c.tensor) return in_text(c.elements);
   Extent e = extent_of(*c.tensor);
-  if (e.count <= kInline) return in_text(literals(array_of(*c.tensor)));
+  if (e.type == DType::Str && e.count > kMostInline)
+    unsupported("constant \"{}\": {} strings, the text holds {} at most", c.from, e.count, kMostInline);
+  if (e.count <= kInline || e.type == DType::Str) return in_text(literals(array_of(*c.tensor)));
   if (c.tensor->external) {
     Place p = external(*c.tensor, e);
     file_item(p.path, p.file);

@@ -318,6 +318,7 @@ constexpr Row kRows[] = {
     {"Upsample", 7, upsample_sides}, {"Upsample", 9, upsample_scales},
     {"Resize", 11, resize_10},      {"Upsample", kAlways, upsample}, {"Resize", kAlways, resize_empty},
     {"Scatter", kAlways, scatter},  {"RoiAlign", 16, roi_align},    {"GridSample", 20, grid_sample},
+    {"TfIdfVectorizer", kAlways, number_pool},
     {"Reshape", kAlways, unknown_reshape}, {"Expand", kAlways, unknown_expand},
     {"RandomNormal", kAlways, draw_tensor}, {"RandomNormalLike", kAlways, draw_tensor},
     {"RandomUniform", kAlways, draw_tensor}, {"RandomUniformLike", kAlways, draw_tensor},

@@ -89,6 +89,11 @@ Term Expansion::doubles(Text name, const std::vector<double> &v, std::vector<int
   for (double d : v) items.push_back(float_literal(b, DType::F64, Scalar::of_f64(d)));
   return constant_of(*this, name, DType::F64, dims, std::move(items));
 }
+Term Expansion::strings(Text name, const std::vector<Text> &v, std::vector<int64_t> dims) {
+  std::vector<const Expr *> items;
+  for (Text s : v) items.push_back(b.string(s));
+  return constant_of(*this, name, DType::Str, dims, std::move(items));
+}
 Term Expansion::tensor(const Tensor &t, Text name) {
   Array a = im.array_of(t);
   return constant_of(*this, name, a.type, t.dims, im.literals(a));

@@ -63,6 +63,7 @@ class Expansion {
   Term floats(Text name, const std::vector<float> &v, std::vector<int64_t> dims, DType t = DType::F32);
   Term doubles(Text name, const std::vector<double> &v, std::vector<int64_t> dims);
   Term ints(Text name, const std::vector<int64_t> &v, std::vector<int64_t> dims, DType t = DType::I64);
+  Term strings(Text name, const std::vector<Text> &v, std::vector<int64_t> dims);
   Term tensor(const Tensor &t, Text name);
   std::optional<Array> array(Text name);  // a tensor that is an attribute
   bool is_read(size_t k) const { return k < node.outputs.size() && scope.read.count(node.outputs[k]); }

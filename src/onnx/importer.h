@@ -310,6 +310,7 @@ void draw_dropout(Importer &im, Use &u);
 void unknown_reshape(Importer &im, Use &u);  // conversions of any opset (unknown.cc)
 void unknown_expand(Importer &im, Use &u);
 void far_slice_end(Importer &im, Use &u);
+void number_pool(Importer &im, Use &u);      // text.cc
 // Whether some conversion writes this operator of ONNX's in others.
 bool is_converted(std::string_view op);
 bool is_of_groups(std::string_view op);      // of sequences or optionals (sequences.cc)

@@ -167,7 +167,10 @@ struct List {  // keys or values, in one of the forms that the attributes have
   int64_t count = 0;
 };
 List listed(Expansion &e, Text floats, Text ints, Text strings, Text tensor) {
-  if (e.has_attr(strings) && !e.texts(strings).empty()) unsupported("attribute '{}': labels that are strings", strings);
+  if (e.has_attr(strings)) {
+    std::vector<Text> v = e.texts(strings);
+    if (!v.empty()) return {DType::Str, e.strings(strings, v, {int64_t(v.size())}), int64_t(v.size())};
+  }
   if (auto a = e.use.take(tensor)) {
     if (a->kind != AttrKind::Tensor) invalid("attribute '{}': expected a tensor, found {}", tensor, kind_name(a->kind));
     Term t = e.tensor(a->tensors[0], tensor);
@@ -195,9 +198,10 @@ void label_encoder(Expansion &e) {
   if (keys.type != x.elem()) invalid("keys of {}, values of {}", dtype_name(keys.type), dtype_name(x.elem()));
   float number = e.number("default_float", -0.0f);
   int64_t integer = e.integer("default_int64", -1);
-  e.use.take("default_string");
+  Text text = e.text("default_string", "_Unused");
   List given = listed(e, "", "", "", "default_tensor");
   Term otherwise = given.count ? e.op("Reshape", {given.term, e.axes({})})
+                   : values.type == DType::Str ? e.strings("default", {text}, {})
                    : is_int(values.type) ? e.ints("default", {integer}, {}, values.type)
                                          : e.floats("default", {number}, {}, values.type);
   Term hits = e.op("Equal", {e.unsqueeze(x, -1), keys.term});

@@ -232,6 +232,7 @@ void Importer::constant_node(const Node &n, Scope &scope, const Use &use) {
     return constant(name, from, b.tensor(t, b.one(size)), items);
   };
   auto integer = [&](int64_t v) -> const Expr * { return b.integer(v); };
+  auto string = [&](Text v) -> const Expr * { return b.string(v); };
   auto number = [&](float v) { return float_literal(b, DType::F32, Scalar::of_f32(v)); };
   Value *v = nullptr;
   if (a.name == "value" && a.kind == AttrKind::Tensor) {
@@ -247,9 +248,12 @@ void Importer::constant_node(const Node &n, Scope &scope, const Use &use) {
     v = constant(name, from, b.tensor(DType::F32, {}), {number(a.f)});
   } else if (a.name == "value_floats" && a.kind == AttrKind::Floats) {
     v = vector(DType::F32, a.floats, number);
+  } else if (a.name == "value_string" && a.kind == AttrKind::String) {
+    v = constant(name, from, b.tensor(DType::Str, {}), {string(a.s)});
+  } else if (a.name == "value_strings" && a.kind == AttrKind::Strings) {
+    v = vector(DType::Str, a.strings, string);
   } else {
-    bool known = a.name == "value_string" || a.name == "value_strings" || a.name == "sparse_value";
-    if (known) unsupported("attribute '{}'", a.name);
+    if (a.name == "sparse_value") unsupported("attribute '{}'", a.name);
     invalid("attribute '{}': found {}", one_line(a.name), kind_name(a.kind));
   }
   bind(scope, name, v);

@@ -60,7 +60,26 @@ class Filler {
   size_t at_ = 0;
 };
 
+Array decode_strings(const Tensor &t, const Extent &e) {
+  if (e.count > int64_t(t.message.size())) invalid("it holds fewer elements than its shape");
+  Array array(e.type, t.dims);
+  size_t next = 0;
+  WireFile wire{t.message.data()};
+  Fields f(wire, t.message);
+  while (f.next()) {
+    if (f.tag() != uint32_t(Field::String)) {
+      f.skip();
+      continue;
+    }
+    if (next == array.strings.size()) invalid("it holds more elements than its shape");
+    array.strings[next++] = f.bytes();
+  }
+  if (next != array.strings.size()) invalid("it holds {} strings, its shape needs {}", next, array.strings.size());
+  return array;
+}
+
 Array decode_field(const Tensor &t, const Extent &e) {
+  if (e.type == DType::Str) return decode_strings(t, e);
   // An entry takes at least a byte of the file: what has more elements than that is refused before memory is taken.
   if (e.bytes > 8 * int64_t(t.message.size())) invalid("it holds fewer elements than its shape");
   Array array(e.type, t.dims);
@@ -94,7 +113,7 @@ std::string type_name(int32_t type) {
 DType need_dtype(int32_t type) {
   const ElemInfo *e = elem_info(type);
   if (!e) invalid("ONNX has no element type {}", type);
-  if (e->type == DType::Invalid || e->type == DType::Str) unsupported("tensors of {}", e->name);
+  if (e->type == DType::Invalid) unsupported("tensors of {}", e->name);
   return e->type;
 }
 
@@ -102,7 +121,9 @@ Extent extent_of(const Tensor &t) {
   Extent e{need_dtype(t.type), element_count(t.dims), 0};
   for (int64_t d : t.dims)
     if (d < 0) invalid("a dimension is {}", d);
-  e.bytes = e.count < 0 ? -1 : storage_bytes(e.type, e.count);
+  bool strings = e.type == DType::Str;
+  if (strings && (t.has_raw || t.external)) invalid("strings have no raw bytes");
+  e.bytes = e.count < 0 ? -1 : strings ? 0 : storage_bytes(e.type, e.count);
   if (e.bytes < 0) invalid("its shape has more elements than memory could hold");
   return e;
 }

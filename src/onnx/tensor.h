@@ -11,12 +11,12 @@ namespace mlc::onnx {
 // TensorProto.DataType: FLOAT is f32, INT4 is i4 ... Invalid for complex numbers, 6-bit floats and unknown numbers.
 DType dtype_of(int32_t type);
 std::string type_name(int32_t type);  // as ONNX calls it: "float16"; "type 99" if it has no such type
-// The same, but throws: Unsupported for a type of ONNX's that mlc lacks (strings too), Invalid for others.
+// The same, but throws: Unsupported for a type of ONNX's that mlc lacks, Invalid for others.
 DType need_dtype(int32_t type);
 
 struct Extent {
   DType type;
-  int64_t count, bytes;  // elements; bytes of dense storage
+  int64_t count, bytes;  // elements; bytes of dense storage, none of strings
 };
 // Checked: no negative dimension, no overflow. Throws Invalid or Unsupported.
 Extent extent_of(const Tensor &t);

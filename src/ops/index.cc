@@ -103,6 +103,7 @@ X combined(const std::string &reduction, X old, X value) {
 }
 void check_reduction(const OpUse &u) {
   std::string r = u.attr_str("reduction");
+  if (u.elem(0) == DType::Str && r != "none") u.fail("strings cannot be reduced");
   if (r != "none" && r != "add" && r != "mul" && r != "max" && r != "min")
     u.fail(fmt::format("unknown reduction \"{}\"", r));
 }

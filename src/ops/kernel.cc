@@ -6,9 +6,36 @@
 
 namespace mlc {
 
+namespace {
+
+// The same use where strings are numbers; those of literals are not known here.
+OpUse over_numbers(const OpUse &use, std::vector<const Type *> &results) {
+  Build &b = use.b;
+  if (!use.op.define) use.lack("strings are known to the graph interpreter alone, they have no kernels");
+  auto numbers = [&](const Type *t) { return t && t->elem == DType::Str ? b.with_elem(t, DType::I64) : t; };
+  auto number = [&](const Expr *e) { return e->kind == Kind::Str ? b.integer(0) : e; };
+  OpUse u = use;
+  bool any = false;
+  for (const Type *&t : u.types) any |= t && t->elem == DType::Str, t = numbers(t);
+  for (const Type *&t : results) any |= t && t->elem == DType::Str, t = numbers(t);
+  if (!any) return u;
+  u.wanted = numbers(u.wanted);
+  std::vector<const Expr *> args;
+  for (const Expr *e : u.args) {
+    std::vector<const Expr *> items;
+    if (auto *l = as<List>(e))
+      for (const Expr *i : l->items) items.push_back(number(i));
+    args.push_back(e->kind == Kind::List ? b.make_list(b.list(items)) : number(e));
+  }
+  u.args = b.list(args);
+  return u;
+}
+
+}  // namespace
+
 std::vector<const Stmt *> define(const OpUse &use, std::vector<Sym> inputs, std::vector<Sym> outputs,
                                  std::vector<const Type *> results, Fresh &fresh, Syms from) {
-  OpUse checked = use;
+  OpUse checked = over_numbers(use, results);
   if (checked.results.empty()) checked.results = outputs;
   if (!checked.wanted && !results.empty()) checked.wanted = results[0];
   infer(checked);
@@ -63,7 +90,7 @@ void names_in_order(const Expr *e, std::vector<Sym> &out) {
 
 static OpKernel kernel_of(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from, bool counts) {
   Build &b = use.b;
-  OpUse checked = use;
+  OpUse checked = over_numbers(use, results);
   infer(checked);
   std::vector<Sym> outer;  // index names of the graph that this use mentions
   for (size_t i = 0; i < checked.args.size(); ++i) {

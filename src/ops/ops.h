@@ -43,7 +43,7 @@ struct OpInfo {
   Pattern pattern;
   std::string expression;       // of ELEMENTWISE and REDUCE: text over the input names, attributes by name
   std::vector<Dims> (*shape)(OpUse &u);  // of each result; {} for a size
-  void (*define)(Define &d);
+  void (*define)(Define &d);  // null: it reads letters, and is run by the graph interpreter alone
   void (*count)(Define &d);  // of operators whose first result is a size: computes it as result 0, i64[]; else null
   const Operand *input(size_t i) const;   // variadic ones repeat; null: too many
   const Operand *output(size_t i) const;
@@ -51,7 +51,7 @@ struct OpInfo {
 };
 const OpInfo *find_op(std::string_view name);  // null if there is none
 std::span<const OpInfo> all_ops();             // by name
-bool in_group(std::string_view group, DType t);  // num, float, int, any, "i32|i64" ...
+bool in_group(std::string_view group, DType t);  // num, float, int, any, data (any and str), "i32|i64" ...
 
 // What a rule throws when a use is wrong; the caller adds place, node and operator.
 struct OpError : std::runtime_error { using runtime_error::runtime_error; };
@@ -224,6 +224,8 @@ struct OpKernel {
 };
 // Of an operator whose first result is a size that is data: `k: index, y: i64[2, k] = NonZero(x)`. Two kernels, the
 // size is an index parameter of the second:   c: i64[] = @count(x)   k: index = Item(c)   y: i64[2, k] = @fill(k, x)
+// In a kernel a string is its number in a table of whoever runs the graph, an i64: str becomes i64 in its types, and
+// copies, choices and equality need no more. The number of "" is 0.
 OpKernel count_kernel(const OpUse &use, Sym name, Syms from);
 OpKernel op_kernel(const OpUse &use, std::vector<const Type *> results, Sym name, Syms from);
 

@@ -21,6 +21,8 @@ constexpr Row kRows[] = {
   {#name, inputs, outputs, types, attrs, Pattern::pattern, "", shape, define, nullptr},
 #define SIZED(name, inputs, outputs, types, attrs, shape, count, define) \
   {#name, inputs, outputs, types, attrs, Pattern::Opaque, "", shape, define, count},
+#define TEXT(name, inputs, outputs, types, attrs, shape) \
+  {#name, inputs, outputs, types, attrs, Pattern::Opaque, "", shape, nullptr, nullptr},
 #define ELEMENTWISE(name, inputs, outputs, types, attrs, expression) \
   {#name, inputs, outputs, types, attrs, Pattern::Elementwise, expression, elementwise_shape, elementwise, nullptr},
 #define REDUCE(name, types, expression)                                                         \
@@ -29,6 +31,7 @@ constexpr Row kRows[] = {
 #include "../../grammar/ops.def"
 #undef OP
 #undef SIZED
+#undef TEXT
 #undef ELEMENTWISE
 #undef REDUCE
 };
@@ -136,6 +139,7 @@ bool in_group(std::string_view group, DType t) {
     if (in_group(group.substr(0, bar), t)) return true;
   bool integer = is_int(t) && t != DType::Index, real = is_float(t);
   int bits = info(t).bits;
+  if (group == "data") return t == DType::Str || in_group("any", t);
   if (group == "any") return integer || real || t == DType::Bool;
   if (group == "num") return (integer && bits >= 8) || (real && bits >= 16);
   if (group == "float") return real && bits >= 16;

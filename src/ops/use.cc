@@ -24,6 +24,7 @@ DType literal_type(const Expr *e) {
   }
   if (e->kind == Kind::Float) return DType::F32;
   if (e->kind == Kind::Bool) return DType::Bool;
+  if (e->kind == Kind::Str) return DType::Str;
   return e->kind == Kind::Int || is_index_expression(e) ? DType::I64 : DType::Invalid;
 }
 
@@ -32,6 +33,7 @@ bool fits(const Expr *e, DType t) {
     return std::all_of(list->items.begin(), list->items.end(), [&](auto *i) { return fits(i, t); });
   if (e->kind == Kind::Float) return is_float(t);
   if (e->kind == Kind::Bool) return t == DType::Bool;
+  if (e->kind == Kind::Str) return t == DType::Str;
   return is_int(t);
 }
 

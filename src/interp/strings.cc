@@ -1,0 +1,289 @@
+// What reads letters: StringConcat, StringSplit, StringNormalizer, RegexFullMatch.
+#include "interp/strings.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <locale.h>
+#include <wctype.h>
+
+#include <algorithm>
+#include <set>
+
+#include "interp/machine.h"
+#include "interp/regex.h"
+#include "text/text.h"
+
+namespace mlc::interp {
+
+int64_t Strings::number(std::string_view s) {
+  if (auto it = numbers_.find(s); it != numbers_.end()) return it->second;
+  int64_t bytes = int64_t(s.size()) + 128;  // with its places in the table
+  if (bytes > memory_.limit - memory_.used)
+    throw Fault{kNowhere, fmt::format("strings go beyond the limit of {} bytes", memory_.limit)};
+  memory_.used += bytes;
+  texts_.emplace_back(s);
+  return numbers_[texts_.back()] = int64_t(texts_.size()) - 1;
+}
+
+const std::string &Strings::text(int64_t number) const {
+  if (number < 0 || size_t(number) >= texts_.size()) throw Fault{kNowhere, "no string has this number"};
+  return texts_[size_t(number)];
+}
+
+namespace {
+
+// ---- letters
+
+// Lower or upper case, letter by letter, as Unicode has it in no particular language; what is no UTF-8 stays.
+class Letters {
+ public:
+  Letters() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{})) {
+    if (!locale_) throw Fault{kNowhere, "the system lacks the locale C.UTF-8"};
+  }
+  ~Letters() { freelocale(locale_); }
+  Letters(const Letters &) = delete;
+
+  std::string turned(std::string_view s, bool upper) const {
+    std::string out;
+    for (size_t at = 0; at < s.size();) {
+      size_t n = 1;
+      uint32_t letter = decode(s.substr(at), n);
+      if (letter == kNone) out += s[at];
+      else encode(uint32_t(upper ? towupper_l(wint_t(letter), locale_) : towlower_l(wint_t(letter), locale_)), out);
+      at += n;
+    }
+    return out;
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+  static uint32_t decode(std::string_view s, size_t &n) {
+    auto byte = [&](size_t i) { return uint32_t(uint8_t(s[i])); };
+    uint32_t first = byte(0);
+    if (first < 0x80) return first;
+    size_t more = first >= 0xf0 && first < 0xf8 ? 3 : first >= 0xe0 && first < 0xf0 ? 2 : first >= 0xc2 && first < 0xe0;
+    if (!more || s.size() <= more) return kNone;
+    uint32_t letter = first & (0x3f >> more);
+    for (size_t i = 1; i <= more; i++) {
+      if ((byte(i) & 0xc0) != 0x80) return kNone;
+      letter = letter << 6 | (byte(i) & 0x3f);
+    }
+    n = more + 1;
+    return letter;
+  }
+  static void encode(uint32_t c, std::string &out) {
+    if (c < 0x80) out += char(c);
+    else if (c < 0x800) out += {char(0xc0 | c >> 6), char(0x80 | (c & 0x3f))};
+    else if (c < 0x10000) out += {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
+    else
+      out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
+  }
+  locale_t locale_;
+};
+
+// ---- operators
+
+class Text {
+ public:
+  Text(Machine &m, const OperatorUse &use) : m_(m), use_(use), op_(*find_op(m.b.text(use.name))) {}
+
+  std::vector<Value> run() {
+    if (op_.name == "StringConcat") return concat();
+    if (op_.name == "StringSplit") return split();
+    if (op_.name == "StringNormalizer") return normalize();
+    return match();
+  }
+
+ private:
+  template <class... A> [[noreturn]] void fail(fmt::format_string<A...> f, A &&...a) const {
+    throw Fault{use_.at, fmt::format("{}{}: {}", op_.name, m_.origin(use_.from), fmt::format(f, std::forward<A>(a)...))};
+  }
+
+  const Expr *attr(std::string_view name) const { return mlc::attr(m_.b, use_.attrs, name); }
+  int64_t number(std::string_view name, int64_t otherwise) const {
+    int64_t v;
+    return int_value(attr(name), &v) ? v : otherwise;
+  }
+  std::string_view word(std::string_view name, std::string_view otherwise) const {
+    auto *s = as<Str>(attr(name));
+    return s ? s->value : otherwise;
+  }
+
+  // Input i as the strings that it holds.
+  struct Input {
+    std::vector<int64_t> dims;
+    std::vector<std::string> texts;
+  };
+  Input input(size_t i) {
+    Input in;
+    if (i >= use_.args.size()) fail("input {} is missing", i);
+    const OperatorArg &a = use_.args[i];
+    if (a.literal) {
+      auto *list = as<List>(a.literal);
+      if (list) in.dims = {int64_t(list->items.size())};
+      for (const Expr *e : list ? list->items : Exprs(&a.literal, 1)) {
+        if (!as<Str>(e)) fail("input {}: expected strings", i);
+        in.texts.emplace_back(to<Str>(e).value);
+      }
+      return in;
+    }
+    if (a.value.type != DType::Str || a.value.is_scalar()) fail("input {}: expected str, found {}", i, a.value.text());
+    in.dims = a.value.ref.dims;
+    const Ref &r = a.value.ref;
+    each_element(r, [&](int64_t off, const auto &) {
+      in.texts.push_back(m_.strings.text(load(DType::I64, r.data(), size_t(off)).as_int()));
+    });
+    return in;
+  }
+
+  // A tensor whose elements give(i) says, in row-major order.
+  template <class F> Value made(DType t, std::vector<int64_t> dims, F &&give) {
+    Ref r = Ref::dense(m_.memory, t, std::move(dims), true);
+    for (int64_t i = 0, n = r.count(); i < n; i++) store(stored(t), r.data(), size_t(i), give(size_t(i)));
+    return Value::of(r);
+  }
+  Value strings(std::vector<int64_t> dims, const std::vector<std::string> &v) {
+    return made(DType::Str, std::move(dims), [&](size_t i) { return Scalar::of_int(m_.strings.number(v[i])); });
+  }
+
+  std::vector<Value> concat() {  // numpy's broadcasting
+    Input x = input(0), y = input(1);
+    size_t rank = std::max(x.dims.size(), y.dims.size());
+    for (Input *in : {&x, &y}) in->dims.insert(in->dims.begin(), rank - in->dims.size(), 1);
+    std::vector<int64_t> dims;
+    for (size_t d = 0; d < rank; d++) {
+      int64_t p = x.dims[d], q = y.dims[d];
+      if (p != q && p != 1 && q != 1)
+        fail("[{}] and [{}] do not broadcast", fmt::join(x.dims, ", "), fmt::join(y.dims, ", "));
+      dims.push_back(p == 1 ? q : p);
+    }
+    auto place = [&](const Input &in, int64_t i) {
+      int64_t at = 0, stride = 1;
+      for (size_t d = rank; d-- > 0; i /= dims[d])
+        at += in.dims[d] == 1 ? 0 : i % dims[d] * stride, stride *= in.dims[d];
+      return size_t(at);
+    };
+    return {made(DType::Str, dims, [&](size_t i) {
+      return Scalar::of_int(m_.strings.number(x.texts[place(x, int64_t(i))] + y.texts[place(y, int64_t(i))]));
+    })};
+  }
+
+  // At a delimiter, or at white space that counts once and not at the ends; at most `most` times, the rest stays whole.
+  static std::vector<std::string> parts(std::string_view s, std::string_view delimiter, int64_t most) {
+    std::vector<std::string> list;
+    constexpr std::string_view kSpace = " \t\n\v\f\r";
+    if (delimiter.empty()) s.remove_prefix(std::min(s.find_first_not_of(kSpace), s.size()));
+    if (delimiter.empty() && s.empty()) return list;
+    while (most < 0 || int64_t(list.size()) < most) {
+      size_t end = delimiter.empty() ? s.find_first_of(kSpace) : s.find(delimiter);
+      if (end == s.npos) break;
+      list.emplace_back(s.substr(0, end));
+      s.remove_prefix(end + std::max<size_t>(delimiter.size(), 1));
+      if (delimiter.empty()) s.remove_prefix(std::min(s.find_first_not_of(kSpace), s.size()));
+      if (delimiter.empty() && s.empty()) return list;
+    }
+    list.emplace_back(s);
+    return list;
+  }
+
+  std::vector<Value> split() {
+    Input x = input(0);
+    std::string_view delimiter = word("delimiter", "");
+    int64_t most = number("maxsplit", -1);
+    std::vector<std::vector<std::string>> all;
+    size_t width = 0;
+    for (const std::string &s : x.texts) all.push_back(parts(s, delimiter, most)), width = std::max(width, all.back().size());
+    std::vector<int64_t> dims = x.dims;
+    dims.push_back(int64_t(width));
+    Value y = made(DType::Str, dims, [&](size_t i) {
+      const auto &list = all[i / width];
+      return Scalar::of_int(i % width < list.size() ? m_.strings.number(list[i % width]) : 0);
+    });
+    return {y, made(DType::I64, x.dims, [&](size_t i) { return Scalar::of_int(int64_t(all[i].size())); })};
+  }
+
+  // Without the stop words; one empty string if nothing is left.
+  std::vector<Value> normalize() {
+    Input x = input(0);
+    if (x.dims.empty() || x.dims.size() > 2 || (x.dims.size() == 2 && x.dims[0] != 1))
+      fail("expected a list or a row, found [{}]", fmt::join(x.dims, ", "));
+    Letters letters;
+    bool exact = number("is_case_sensitive", 0) != 0;
+    auto key = [&](std::string_view s) { return exact ? std::string(s) : letters.turned(s, false); };
+    std::set<std::string> stops;
+    if (auto *l = as<List>(attr("stopwords")))
+      for (const Expr *e : l->items) stops.insert(key(to<Str>(e).value));
+    std::string_view action = word("case_change_action", "NONE");
+    std::vector<std::string> kept;
+    for (const std::string &s : x.texts)
+      if (!stops.count(key(s))) kept.push_back(action == "NONE" ? s : letters.turned(s, action == "UPPER"));
+    if (kept.empty()) kept.emplace_back();
+    x.dims.back() = int64_t(kept.size());
+    return {strings(x.dims, kept)};
+  }
+
+  std::vector<Value> match() {
+    Input x = input(0);
+    Regex pattern(word("pattern", ""));
+    if (!pattern.error().empty()) fail("pattern {}: {}", quote(word("pattern", "")), pattern.error());
+    return {made(DType::Bool, x.dims, [&](size_t i) { return Scalar::of_bool(pattern.matches(x.texts[i])); })};
+  }
+
+  Machine &m_;
+  const OperatorUse &use_;
+  const OpInfo &op_;
+};
+
+}  // namespace
+
+std::vector<Value> text_operator(Machine &m, const OperatorUse &use) {
+  std::vector<Value> results = Text(m, use).run();
+  results.resize(std::min(results.size(), use.results));
+  return results;
+}
+
+// The same use where strings are numbers; `strings`: which results are strings again.
+OperatorUse over_numbers(Machine &m, const OperatorUse &use, std::vector<bool> &strings) {
+  const OpInfo &op = *find_op(m.b.text(use.name));
+  OperatorUse u = use;
+  std::set<std::string> variables{"str"};  // types of operands that are strings
+  auto see = [&](const mlc::Operand *o) {
+    if (o) variables.insert(o->type);
+  };
+  auto number = [&](const Expr *e) -> const Expr * {
+    auto *s = as<Str>(e);
+    return s ? m.b.integer(m.strings.number(s->value)) : e;
+  };
+  auto plain = [](Value &v) {
+    if (v.type == DType::Str) v.type = DType::I64, v.ref.elem = DType::I64;
+  };
+  for (size_t i = 0; i < u.args.size(); i++) {
+    OperatorArg &a = u.args[i];
+    auto *list = as<List>(a.literal);
+    bool text = as<Str>(a.literal) || (list && !list->items.empty() && as<Str>(list->items[0]));
+    if (text || a.value.type == DType::Str) see(op.input(i));
+    plain(a.value);
+    std::vector<const Expr *> items;
+    for (size_t k = 0; list && k < list->items.size(); k++) items.push_back(number(list->items[k]));
+    if (text) a.literal = list ? m.b.make_list(m.b.list(items)) : number(a.literal);
+  }
+  for (Value &v : u.into) plain(v);
+  if (u.wanted && u.wanted->elem == DType::Str) {
+    u.wanted = m.b.with_elem(u.wanted, DType::I64);
+    if (!op.outputs.empty()) see(op.output(0));
+  }
+  for (size_t i = 0; i < u.results; i++) strings.push_back(op.output(i) && variables.count(op.output(i)->type));
+  return u;
+}
+
+bool has_strings(const OperatorUse &use) {
+  auto text = [](const Expr *e) {
+    auto *list = as<List>(e);
+    return as<Str>(e) || (list && !list->items.empty() && as<Str>(list->items[0]));
+  };
+  return (use.wanted && use.wanted->elem == DType::Str) ||
+         std::any_of(use.args.begin(), use.args.end(),
+                     [&](const OperatorArg &a) { return a.value.type == DType::Str || (a.literal && text(a.literal)); });
+}
+
+}  // namespace mlc::interp
