@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/utf8.h"
 #include "data/files.h"
 
 namespace mlc {
@@ -137,6 +138,34 @@ void transpose(const std::byte *src, std::byte *dst, std::span<const int64_t> di
   }
 }
 
+// numpy's strings: `letters` code points of 32 bits each, 0 behind the end.
+bool read_strings(const Header &h, std::span<const std::byte> data, size_t letters, Array *out, std::string *error) {
+  int64_t count = element_count(h.shape), bytes = -1, size = int64_t(letters) * 4;
+  bool fits = count >= 0 && !__builtin_mul_overflow(count, size, &bytes) && uint64_t(bytes) == data.size();
+  if (!fits || (!letters && count)) return wrong(error, "the bytes of '{}' do not fit the shape", h.descr);
+  std::vector<std::byte> turned;
+  if (h.fortran && h.shape.size() > 1) {
+    turned.resize(data.size());
+    transpose(data.data(), turned.data(), h.shape, size_t(size));
+    data = turned;
+  }
+  Array a(DType::Str, h.shape);
+  for (size_t i = 0; i < a.strings.size(); i++) {
+    std::vector<uint32_t> text(letters);
+    memcpy(text.data(), data.data() + i * letters * 4, letters * 4);
+    while (!text.empty() && !text.back()) text.pop_back();
+    for (uint32_t c : text) append_letter(h.descr[0] == '>' ? __builtin_bswap32(c) : c, a.strings[i]);
+  }
+  *out = std::move(a);
+  return true;
+}
+
+std::vector<uint32_t> letters_of(std::string_view s) {
+  std::vector<uint32_t> list;
+  for (size_t n; !s.empty(); s.remove_prefix(n)) list.push_back(first_letter(s, &n));
+  return list;
+}
+
 // From numpy's element to ours; bits stay, or integers become sub-byte ones.
 bool become(Array &a, DType want, std::string_view descr, std::string *error) {
   if (want == DType::Invalid || want == a.type) return true;
@@ -169,6 +198,11 @@ bool read_npy(std::span<const std::byte> file, DType want, Array *out, std::stri
                                  h.descr.data() + h.descr.size())
     for (const Letter &l : kLetters)
       if (l.kind == h.descr[1] && l.size == size) letter = &l;
+  if (order && size >= 0 && h.descr.starts_with(std::string{order, 'U'}) && strchr("<>", order)) {
+    if (want != DType::Str && want != DType::Invalid)
+      return wrong(error, "expected elements of {}, found str ('{}')", dtype_name(want), h.descr);
+    return read_strings(h, file.subspan(start + length), size_t(size), out, error);
+  }
   if (!letter || !strchr("<>|=", order))
     return wrong(error, "elements '{}' are not supported", h.descr);
 
@@ -203,16 +237,27 @@ bool read_npy_file(const std::string &path, DType want, Array *out, std::string 
 std::string write_npy(const Array &a) {
   DType t = carrier(a.type);
   const Letter *letter = kLetters;
+  std::vector<std::vector<uint32_t>> texts;
+  for (const std::string &s : a.strings) texts.push_back(letters_of(s));
+  size_t width = 1;
+  for (auto &s : texts) width = std::max(width, s.size());
+  Letter of_strings{'U', int(width), DType::Str};
+  if (a.type == DType::Str) letter = &of_strings;
   while (letter->type != t) letter++;
   std::string dims;
   for (int64_t d : a.dims) dims += fmt::format("{}{}", dims.empty() ? "" : " ", d) + ",";
   if (a.rank() > 1) dims.pop_back();
   std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   letter->size == 1 ? '|' : '<', letter->kind, letter->size, dims);
+                                   letter->size == 1 && a.type != DType::Str ? '|' : '<', letter->kind, letter->size, dims);
   header.append(63 - (10 + header.size()) % 64, ' ') += '\n';  // elements start at a multiple of 64
   std::string out(kMagic);
   out += {1, 0, char(header.size() & 0xff), char(header.size() >> 8)};
   out += header;
+  for (auto &s : texts) {
+    for (uint32_t &c : s) c = c == kNoLetter ? 0xfffd : c;
+    s.resize(width);
+    out.append(reinterpret_cast<const char *>(s.data()), width * 4);
+  }
   if (info(t).bits == info(a.type).bits)
     return out.append(reinterpret_cast<const char *>(a.bytes.data()), a.bytes.size());
   for (int64_t i = 0, n = a.size(); i < n; i++) {  // sub-byte: a byte each

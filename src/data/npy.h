@@ -3,7 +3,7 @@
 //
 // numpy has no bf16, f8, f4 or sub-byte integers. Such arrays are written as the integers of their bits, one element
 // each: bf16 as u16; f8 and f4 as u8; u4 and u2 as u8, i4 and i2 as i8 (their values). Reading gives them back to who
-// asks for the type.
+// asks for the type. Strings are numpy's 'U'; what is no UTF-8 in them is written as U+FFFD.
 #pragma once
 #include <string>
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "interp/machine.h"
 #include "interp/regex.h"
 #include "text/text.h"
@@ -46,38 +47,16 @@ class Letters {
   std::string turned(std::string_view s, bool upper) const {
     std::string out;
     for (size_t at = 0; at < s.size();) {
-      size_t n = 1;
-      uint32_t letter = decode(s.substr(at), n);
-      if (letter == kNone) out += s[at];
-      else encode(uint32_t(upper ? towupper_l(wint_t(letter), locale_) : towlower_l(wint_t(letter), locale_)), out);
+      size_t n;
+      uint32_t letter = first_letter(s.substr(at), &n);
+      if (letter == kNoLetter) out += s[at];
+      else append_letter(upper ? towupper_l(letter, locale_) : towlower_l(letter, locale_), out);
       at += n;
     }
     return out;
   }
 
  private:
-  static constexpr uint32_t kNone = ~0u;
-  static uint32_t decode(std::string_view s, size_t &n) {
-    auto byte = [&](size_t i) { return uint32_t(uint8_t(s[i])); };
-    uint32_t first = byte(0);
-    if (first < 0x80) return first;
-    size_t more = first >= 0xf0 && first < 0xf8 ? 3 : first >= 0xe0 && first < 0xf0 ? 2 : first >= 0xc2 && first < 0xe0;
-    if (!more || s.size() <= more) return kNone;
-    uint32_t letter = first & (0x3f >> more);
-    for (size_t i = 1; i <= more; i++) {
-      if ((byte(i) & 0xc0) != 0x80) return kNone;
-      letter = letter << 6 | (byte(i) & 0x3f);
-    }
-    n = more + 1;
-    return letter;
-  }
-  static void encode(uint32_t c, std::string &out) {
-    if (c < 0x80) out += char(c);
-    else if (c < 0x800) out += {char(0xc0 | c >> 6), char(0x80 | (c & 0x3f))};
-    else if (c < 0x10000) out += {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
-    else
-      out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
-  }
   locale_t locale_;
 };
 

@@ -143,6 +143,27 @@ save("sequences", [
      value("count", T.INT64, [])],
     [const("zero", np.int64(0)), const("last", np.int64(-1)), const("two", np.int64(2))])
 
+# Strings: constants of both kinds, a pool that becomes numbers, labels.
+save("strings", [
+    node("Constant", [], ["marks"], "marks", value_strings=["!", "?"]),
+    node("StringConcat", ["x", "dot"], ["dotted"], "dots"),
+    node("Gather", ["marks", "i"], ["mark"], "mark", axis=0),
+    node("StringSplit", ["x"], ["words", "counts"], "split", maxsplit=1),
+    node("StringNormalizer", ["x"], ["plain"], "normal", case_change_action="LOWER", stopwords=["the", "\u00e9t\u00e9"]),
+    node("TfIdfVectorizer", ["plain"], ["found"], "count", max_gram_length=2, max_skip_count=0, min_gram_length=1, mode="TF",
+         ngram_counts=[0, 1], ngram_indexes=[0, 1], pool_strings=["a", "b", "a"]),
+    node("LabelEncoder", ["x"], ["labels"], "number", domain="ai.onnx.ml", keys_strings=["a", "b"], values_int64s=[5, 7],
+         default_int64=-3),
+    node("LabelEncoder", ["labels"], ["names"], "name", domain="ai.onnx.ml", keys_int64s=[5], values_strings=["five"]),
+], [value("x", T.STRING, ["n"]), value("i", T.INT64, [])],
+    [value("dotted", T.STRING, ["n"]), value("mark", T.STRING, []), value("words", T.STRING, None), value("counts", T.INT64, ["n"]),
+     value("found", T.FLOAT, None), value("names", T.STRING, ["n"])],
+    [h.make_tensor("dot", T.STRING, [1], [b"."])], opset=20)
+model = onnx.load(OUT / "strings.onnx")
+model.opset_import.append(h.make_opsetid("ai.onnx.ml", 4))
+onnx.save(model, OUT / "strings.onnx")
+np.save(OUT / "strings_x.npy", np.array(["a", "The B", "b c  d", "\u00e9t\u00e9", ""]))
+
 # What sequences must not leave open.
 save("open_sequences", [
     node("SequenceConstruct", ["x", "x"], ["s"], "construct"),

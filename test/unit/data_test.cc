@@ -109,6 +109,40 @@ TEST(Npy, TypesThatNumpyLacksAreWrittenAsTheirBits) {
             "npy: expected elements of f64, found f32 ('<f4')");
 }
 
+TEST(Npy, Strings) {
+  Array a(DType::Str, {2, 2}), b;
+  a.strings = {"", "b", "na\u00efve", "\U0001f600"};
+  std::string error, file = write_npy(a), header = "{'descr': '<U5', 'fortran_order': False, 'shape': (2, 2), }";
+  EXPECT_EQ(file.substr(10, header.size()), header);
+  ASSERT_TRUE(read_npy(std::as_bytes(std::span(file)), DType::Invalid, &b, &error)) << error;
+  EXPECT_EQ(b.type, DType::Str);
+  EXPECT_EQ(b.dims, a.dims);
+  EXPECT_EQ(b.strings, a.strings);
+  std::string header2 = "{'descr': '>U1', 'fortran_order': True, 'shape': (2, 2)}";
+  ASSERT_EQ(read_error(npy(header2, std::string("\0\0\0a\0\0\0b\0\0\0c\0\0\0d", 16)), &a), "");
+  EXPECT_EQ(a.strings, (std::vector<std::string>{"a", "c", "b", "d"}));
+  a = Array(DType::Str, {1});
+  a.strings = {"\xff\xfe"};  // no UTF-8
+  file = write_npy(a);
+  ASSERT_TRUE(read_npy(std::as_bytes(std::span(file)), DType::Str, &b, &error)) << error;
+  EXPECT_EQ(b.strings[0], "\ufffd\ufffd");
+  EXPECT_EQ(read_error(npy("{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}", "abcd"), &a, DType::F32),
+            "npy: expected elements of f32, found str ('<U1')");
+  for (const char *bad : {"{'descr': '<U1', 'fortran_order': False, 'shape': (2,)}",
+                          "{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,)}",
+                          "{'descr': '<U999999999', 'fortran_order': False, 'shape': (9999999999999,)}"})
+    EXPECT_NE(read_error(npy(bad, "abcd"), &a).find("do not fit the shape"), std::string::npos);
+}
+
+TEST(Compare, Strings) {
+  Array a(DType::Str, {2}), b = a;
+  a.strings = b.strings = {"x", "y"};
+  EXPECT_TRUE(compare(a, b, Tolerance::exact()).same());
+  b.strings[1] = "z";
+  EXPECT_EQ(describe(compare(a, b, Tolerance::exact()), "t", b),
+            "t: element [1]: expected \"z\", found \"y\"; 1 of 2 differ");
+}
+
 TEST(Npy, HostileFiles) {
   struct {
     std::string file, error;

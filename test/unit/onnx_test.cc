@@ -125,7 +125,12 @@ TEST(OnnxTensor, SizesMustFit) {
   EXPECT_EQ(refusal(Message().number(1, 1LL << 40).number(2, kFloat)), "it holds fewer elements than its shape");
   EXPECT_EQ(refusal(Message().number(1, 1).number(2, kI64).packed(7, {1, 2})), "it holds more elements than its shape");
   EXPECT_EQ(refusal(Message().number(1, 1).number(2, 77)), "ONNX has no element type 77");
-  EXPECT_EQ(refusal(Message().number(1, 1).number(2, kString)), "tensors of string");
+  EXPECT_EQ(refusal(Message().number(1, 1).number(2, kString)), "it holds 0 strings, its shape needs 1");
+  EXPECT_EQ(refusal(Message().number(1, 1).number(2, kString).text(6, "a").text(6, "b")),
+            "it holds more elements than its shape");
+  EXPECT_EQ(refusal(Message().number(1, 1).number(2, kString).text(9, "a")), "strings have no raw bytes");
+  EXPECT_EQ(refusal(Message().number(1, int64_t{1} << 40).number(2, kString).text(6, "a")),
+            "it holds fewer elements than its shape");
   EXPECT_EQ(refusal(Message().number(1, 1).number(2, 14)), "tensors of complex64");
 }
 
@@ -300,7 +305,7 @@ TEST(OnnxImport, AllProblemsInOneRun) {
             "invalid model: node \"n3\" (Gelu, opset 17): it came with opset 20\n"
             "invalid model: node of \"d\" (com.acme.Foo): the model imports no opset of domain \"com.acme\"\n"
             "invalid model: node of \"e\" (Relu, opset 17): value \"nowhere\" is not defined\n"
-            "not supported here: node \"n6\" (TfIdfVectorizer, opset 17): no such operator\n");
+            "invalid model: node \"n6\" (TfIdfVectorizer, opset 17): attribute 'max_gram_length' is missing\n");
 }
 
 TEST(OnnxImport, DeclaredTypesMustNotContradict) {
@@ -331,7 +336,7 @@ TEST(OnnxImport, BadModels) {
   g = ok, g.outputs = {value("z", kFloat, {"n"})};
   EXPECT_EQ(errors(g), "invalid model: value \"z\" is not defined\n");
   g = ok, g.inputs = {value("x", kString, {"n"})};
-  EXPECT_EQ(errors(g), "not supported here: input \"x\": tensors of string\n");
+  EXPECT_EQ(errors(g), "not supported here: node of \"y\" (Relu, opset 17): input 0 (x): expected num, found str\n");
   g = ok, g.inputs = {Message().text(1, "x").part(2, Message().part(4, Message()))};
   EXPECT_EQ(errors(g), "invalid model: input \"x\": it has no element type\n");
   g = ok, g.inputs = {Message().text(1, "x").part(2, Message().part(1, Message().number(1, kFloat)))};
