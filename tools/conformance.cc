@@ -324,6 +324,7 @@ std::vector<Array> execute(const std::string &program, const Case &c, const Prep
   const Func &f = entry_of(p);
   std::vector<Array> args = arguments(c, p, set), outputs;
   std::string line = fmt::format("cd {}/out && {} -o {}/out%d.npy", dir, program, dir), errors;
+  if (fs::exists(dir + "/out/model.weights")) line += " --weights model.weights";
   for (size_t i = 0; i < args.size(); i++) {
     std::string path = fmt::format("{}/in{}.npy", dir, i);
     if (!write_npy_file(path, args[i], &errors)) failed("{}", errors);

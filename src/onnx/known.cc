@@ -343,6 +343,21 @@ std::vector<X> slice(const Fold &f) {  // along one axis
     }
   return out;
 }
+std::vector<X> transpose(const Fold &f) {
+  Small x = f.in(0);
+  size_t rank = x.dims.size();
+  const Attribute *perm = f.use.attribute("perm");
+  std::vector<int64_t> stride(rank, 1), from(rank);
+  for (size_t d = rank; d-- > 1;) stride[d - 1] = stride[d] * x.dims[d];
+  for (size_t d = 0; d < rank; ++d) from[d] = perm ? perm->ints.at(d) : int64_t(rank - 1 - d);
+  std::vector<X> out;
+  for (int64_t n = 0; n < f.count; ++n) {
+    int64_t at = 0, rest = n;
+    for (size_t d = rank; d-- > 0; rest /= f.dims[d]) at += rest % f.dims[d] * stride.at(size_t(from[d]));
+    out.push_back(x.items->at(size_t(at)));
+  }
+  return out;
+}
 std::vector<X> range(const Fold &f) {
   int64_t start = f.ints(0).at(0), delta = f.ints(2).at(0);
   std::vector<X> out;
@@ -401,7 +416,7 @@ constexpr Row kRows[] = {
     {"Squeeze", same},      {"Unsqueeze", same},    {"Flatten", same},      {"Shape", shape},     {"Size", size},
     {"Gather", gather},     {"Concat", concat},     {"Slice", slice},       {"Range", range},     {"Expand", expand},
     {"ConstantOfShape", constant_of_shape},         {"Split", split},       {"ReduceProd", reduce}, {"ReduceSum", reduce},
-    {"ReduceMax", reduce},  {"ReduceMin", reduce},
+    {"ReduceMax", reduce},  {"ReduceMin", reduce},  {"Transpose", transpose},
 };
 
 }  // namespace

@@ -162,10 +162,11 @@ bool GraphRules::by_rules(Let &l, std::vector<const Stmt *> &out) {
   return false;
 }
 
-// The same line stands above, and is seen here.
+// The same line stands above, and is seen here. A size that is a result keeps its line: Identity copies tensors.
 bool GraphRules::known_line(const Let &l, std::vector<const Stmt *> &out) {
   auto it = same_.find(key(l));
-  if (it == same_.end()) return false;
+  auto size = [&](const Def &d) { return !d.type->tensor && results_.count(d.name); };
+  if (it == same_.end() || std::any_of(l.defs.begin(), l.defs.end(), size)) return false;
   for (const Let *old : it->second) {
     bool same = equal(old->value, l.value) && equal(old->attrs, l.attrs) && old->defs.size() == l.defs.size();
     Substitution sizes;  // results that are sizes stand in the types of those behind them

@@ -158,7 +158,7 @@ const @b: f32[4] = [0.1, -0.0, inf, 1e-05] from "b"
 graph @main[n](x: f32[n, 8]) -> (y: f32[n, 4]) {{
   dataflow -> y {{
     h: f32[n, 4] = Gemm(x, @fc.w, @b) {{transB = 1}} from "/fc/Gemm"
-    y: f32[n, 4] = Relu(h)
+    y: f32[n, 4] = Relu(h) from "y"
   }}
 }}
 )", file.size(), r.text.substr(hash + 10, 64), at);
@@ -217,7 +217,7 @@ TEST(OnnxImport, UnusedThingsAreNotLookedAt) {
   Message broken = tensor("unused", 77, {1LL << 40}, "x");
   Imported r = import_model(model(17, {{node("Relu", {"x"}, {"y"}), node("Nonsense", {"x"}, {"z"})},
                                        {value("x", kFloat, {"n"})}, {value("y", kFloat, {"n"})}, {broken}, {}}));
-  EXPECT_EQ(statements(r), "y: f32[n] = Relu(x)\n");
+  EXPECT_EQ(statements(r), "y: f32[n] = Relu(x) from \"y\"\n");
 }
 
 TEST(OnnxImport, InitializersListedAsInputsAreConstants) {
@@ -238,7 +238,7 @@ TEST(OnnxImport, NamesStayAsTheyAreAndApart) {
   EXPECT_NE(r.text.find("graph @main[x_1, d0]('a b/c': f32[x_1, d0], x: f32[x_1]) -> "
                         "('for': f32[x_1, d0], x_2: f32[x_1], k: f32[2]) {"), std::string::npos) << r.text;
   EXPECT_EQ(statements(r),
-            "'for': f32[x_1, d0] = Relu('a b/c')\nx_2: f32[x_1] = Identity(x)\nk: f32[2] = Identity(@k)\n");
+            "'for': f32[x_1, d0] = Relu('a b/c') from \"for\"\nx_2: f32[x_1] = Identity(x)\nk: f32[2] = Identity(@k)\n");
 }
 
 TEST(OnnxImport, BindFixesDimensionsAndInputs) {
@@ -246,7 +246,7 @@ TEST(OnnxImport, BindFixesDimensionsAndInputs) {
           {value("x", kFloat, {"n", "m", "?"}), value("axes", kI64, {"k"})},
           {Message().text(1, "y").part(2, Message().part(1, Message().number(1, kFloat)))}, {}, {}};
   Imported r = import_model(model(13, g), {{"n", "8"}, {"d0", "4"}, {"axes", "[0, -1]"}});
-  EXPECT_EQ(statements(r), "y: f32[1, m, 1] = ReduceSum(x, [0, -1])\n");
+  EXPECT_EQ(statements(r), "y: f32[1, m, 1] = ReduceSum(x, [0, -1]) from \"y\"\n");
   EXPECT_NE(r.text.find("graph @main[m](x: f32[8, m, 4]) -> "), std::string::npos) << r.text;
   r = import_model(model(13, g));
   EXPECT_EQ(r.errors,
@@ -280,6 +280,18 @@ TEST(OnnxImport, ShapeComputationsBecomeIndexExpressions) {
           {tensor("i0", kI64, {}, bytes<int64_t>({0})), tensor("two", kI64, {}, bytes<int64_t>({2})), i64s("axes", {0}),
            i64s("rest", {6})}, {}};
   EXPECT_EQ(statements(import_model(model(17, g))), "y: f32[n * 2, 6] = Reshape(x, [n * 2, 6]) from \"r\"\n");
+}
+
+// As exporters write the pads [first, .., last] of the last axis: [0, 128, 0, 128] from [128, 128, 0, 0], turned about.
+TEST(OnnxImport, PadsOfAnExporterAreKnown) {
+  Graph g{{node("Reshape", {"p", "pairs"}, {"r"}), node("Slice", {"r", "last", "least", "zero", "last"}, {"s"}),
+           node("Transpose", {"s"}, {"t"}, {ints_attr("perm", {1, 0})}), node("Reshape", {"t", "last"}, {"f"}),
+           node("Pad", {"x", "f"}, {"y"}, {}, "pad")},
+          {value("x", kFloat, {"n", "8"})},
+          {Message().text(1, "y").part(2, Message().part(1, Message().number(1, kFloat)))},
+          {i64s("p", {128, 127, 0, 0}), i64s("pairs", {-1, 2}), i64s("last", {-1}), i64s("least", {INT64_MIN + 1}),
+           i64s("zero", {0})}, {}};
+  EXPECT_EQ(statements(import_model(model(17, g))), "y: f32[n, 263] = Pad(x, [0, 128, 0, 127]) from \"pad\"\n");
 }
 
 TEST(OnnxImport, ShapesOfTheRunningProgramAreRead) {
@@ -422,7 +434,7 @@ TEST(OnnxImport, LoopsCarryAndStack) {
   ASSERT_TRUE(r.ok) << r.errors;
   EXPECT_NE(
       r.text.find("last: f32[d], trace: f32[max(trip_item, 0), d] = loop i in max(trip_item, 0) carry s: f32[d] = x {\n"
-                  "      s1: f32[d] = Mul(s, @half) from \"mul\"\n      z: f32[d] = Neg(s1)\n      yield s1\n"
+                  "      s1: f32[d] = Mul(s, @half) from \"mul\"\n      z: f32[d] = Neg(s1) from \"z\"\n      yield s1\n"
                   "      stack z\n    } from \"loop\"\n"),
       std::string::npos)
       << r.text;
