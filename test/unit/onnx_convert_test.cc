@@ -125,7 +125,7 @@ TEST(OnnxConvert, OldOpsetsMeanWhatTheyMeant) {
        one(18, node("Pad", {"x", "p"}, {"y"}, {text_attr("mode", "wrap")}), {i64s("p", {0, 0, 1, 0, 0, 1})}),
        "invalid model: node of \"y\" (Pad, opset 18): mode 'wrap' came with opset 19\n"},
   };
-  for (const Case &c : cases) EXPECT_EQ(statements(import_model(c.model)), c.expected) << c.what;
+  for (const Case &c : cases) EXPECT_EQ(without_from(statements(import_model(c.model))), without_from(c.expected)) << c.what;
 }
 
 }  // namespace

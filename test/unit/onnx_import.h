@@ -57,6 +57,12 @@ inline Imported import_model(const std::string &model, std::map<std::string, std
   return import_file(folder.write("m.onnx", model), std::move(bind));
 }
 
+// Without the nodes that the lines come from.
+inline std::string without_from(std::string text) {
+  for (size_t at; (at = text.find(" from \"")) != text.npos;) text.erase(at, text.find('\n', at) - at);
+  return text;
+}
+
 // The statements of the dataflow region, one a line without the indentation.
 inline std::string statements(const Imported &r) {
   if (!r.ok) return r.errors;

@@ -92,7 +92,7 @@ std::string grown(const std::vector<Message> &inputs, const std::string &turns, 
 
 TEST(OnnxSequence, LoopsThatGrowASequence) {
   Message x = value("x", kFloat, {"2"}), n = value("n", kI64, {}), go = value("go", kBool, {});
-  EXPECT_EQ(grown({x, n}, "n", "", {{"n", "3"}}), "y: f32[6] = Concat(x, x, x) {axis = 0}\n");
+  EXPECT_EQ(grown({x, n}, "n", "", {{"n", "3"}}), "y: f32[6] = Concat(x, x, x) {axis = 0} from \"y\"\n");
   EXPECT_EQ(grown({x, n}, "n", ""),
             "not supported here: node \"l\" (Loop, opset 17): a carried value is a sequence of 0 elements, and a "
             "sequence of 1 element after a turn; --bind may give the number of turns or the condition\n");
@@ -122,7 +122,7 @@ TEST(OnnxSequence, LoopsThatCarryASequenceOfOneLength) {  // stay loops
             "  b: f32[2] = Add(q, x) from \"add\"\n"
             "  yield q_1, b\n"
             "} from \"l\"\n"
-            "y: f32[4] = Concat(t_0, t_1) {axis = 0}\n");
+            "y: f32[4] = Concat(t_0, t_1) {axis = 0} from \"y\"\n");
 }
 
 TEST(OnnxSequence, BranchesOfSequences) {
@@ -141,7 +141,7 @@ TEST(OnnxSequence, BranchesOfSequences) {
             "} else {\n"
             "  yield 3, z, z\n"
             "} from \"if\"\n"
-            "y: f32[m + 3] = Concat(s_0, s_1) {axis = 0}\n");
+            "y: f32[m + 3] = Concat(s_0, s_1) {axis = 0} from \"y\"\n");
   EXPECT_EQ(chosen({"x"}, {"x", "z"}),
             "not supported here: node \"if\" (If, opset 17): output 0: the branches give a sequence of 1 element and a "
             "sequence of 2 elements; --bind may decide the condition\n");
