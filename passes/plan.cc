@@ -23,20 +23,22 @@ namespace mlc {
 
 namespace {
 
+constexpr int64_t kMostTurns = int64_t(1) << 32;  // above it a loop has no limit in earnest
+
 class Plan {
  public:
   Plan(Build &b, Module &m, Diag &diag) : b_(b), m_(m), diag_(diag) {}
 
   void run() {
     std::vector<const Item *> items = m_.items;
-    for (const Item *&i : items) {
+    for (const Item *i : items) {
       auto *f = as<Func>(i);
-      if (f && f->func == FuncKind::Graph && !planned(*f)) i = graph(*f);
+      if (f && f->func == FuncKind::Graph) callees_first(*f);
       else if (f && f->func == FuncKind::Group)
         diag_.error(f->at, "group @{} is not lowered: run mlc-lower first", b_.text(f->name));
     }
     for (const Item *&i : items)
-      if (auto it = kernels_.find(name_of(i)); it != kernels_.end()) i = it->second;
+      if (auto it = functions_.find(name_of(i)); it != functions_.end()) i = it->second;
     m_.set(std::move(items));
   }
 
@@ -47,8 +49,21 @@ class Plan {
     return false;
   }
 
+  // A graph is planned behind those that it calls: their arenas lie in its own.
+  void callees_first(const Func &f) {
+    if (!seen_.insert(f.name).second) return;
+    each_stmt(f.body, [&](const Stmt *s) {
+      auto *l = as<Let>(s);
+      auto *e = as<CallStmt>(s);
+      auto *c = l ? as<Call>(l->value) : e ? e->call : nullptr;
+      const Func *g = c && c->global ? m_.func(c->callee) : nullptr;
+      if (g && g->func == FuncKind::Graph) callees_first(*g);
+    });
+    if (!planned(f) && !diag_.errors()) functions_[f.name] = graph(f);
+  }
+
   const Func *graph(const Func &f) {
-    places_ = std::make_unique<Places>(b_, m_, diag_, kernels_);
+    places_ = std::make_unique<Places>(b_, m_, diag_, functions_);
     upper_ = std::make_unique<Upper>(b_, f);
     names_ = std::make_unique<Fresh>(b_);
     std::unordered_set<Sym> taken;
@@ -126,10 +141,13 @@ class Plan {
       case Kind::View: return part(s, to<View>(s).def, to<View>(s).source->buffer, out);
       case Kind::CallStmt: {
         auto &c = to<CallStmt>(s);
-        std::vector<Sym> uses, defines;
-        for (const Expr *e : c.call->args) uses = reads(e, uses);
-        for (const Expr *e : c.dests) defines = reads(e, defines);
-        return plain(out, s, uses, defines);
+        Line l;
+        l.stmt = s;
+        for (const Expr *e : c.call->args) l.uses = reads(e, l.uses);
+        for (const Expr *e : c.dests) l.defines = reads(e, l.defines);
+        if (const Func *k = c.call->global ? m_.func(c.call->callee) : nullptr) workspace(l, *k, *c.call);
+        add(out, std::move(l));
+        return;
       }
       case Kind::For: {
         auto &f = to<For>(s);
@@ -332,17 +350,7 @@ class Plan {
     x.kind = Line::Call, x.stmt = &l;
     for (const Expr *a : c->args) x.uses = reads(a, x.uses);
     for (const Def &r : l.defs) x.defines.push_back(r.name);
-    if (const Func *w = workspace(*k)) {
-      x.workspace = fresh(k->name, ".ws");
-      x.workspace_bytes = workspace_bytes(*w, *c);
-      Sym open;
-      auto most = upper_->of(x.workspace_bytes.e, &open);
-      if (!most)
-        return diag_.error(l.at, "the workspace of @{} cannot be planned: {} is known only when running and has no upper "
-                                 "bound (assume {} <= ..)",
-                           b_.text(k->name), print_name(b_, open), print_name(b_, open));
-      x.workspace_most = *most;
-    }
+    workspace(x, *k, *c);
     add(out, std::move(x));
   }
 
@@ -437,9 +445,10 @@ class Plan {
       const Def &r = s.defs[turns + carried + k];
       std::vector<const Expr *> dims(r.type->dims.begin(), r.type->dims.end());
       if (!dims.empty() && turns) dims[0] = s.iter.extent;
-      if (endless)
-        return diag_.error(r.at, "`{}` cannot be planned: a loop in inf stacks it, so its size has no upper bound",
-                           b_.text(r.name));
+      int64_t most;
+      if (endless || (turns && int_value(s.iter.extent, &most) && most > kMostTurns))
+        return diag_.error(r.at, "`{}` cannot be planned: a loop in {} stacks it, so its size has no upper bound",
+                           b_.text(r.name), print(b_, s.iter.extent));
       if (turns) stacks.push_back(temporary(r.name, ".all", b_.with_dims(r.type, b_.list(dims))));
       else if (is_result(r.name) && !has_size(r.name)) stacks.push_back(temporary(r.name, ".data", r.type));
       else buffer(r), stacks.push_back(r.name);
@@ -531,22 +540,29 @@ class Plan {
     for (size_t k = 0; k < to.size(); k++) move(in, values[k], to[k], s.from);
   }
 
-  // The kernel with a workspace, made once; null if it needs none.
-  const Func *workspace(const Func &k) {
-    if (k.func != FuncKind::Kernel) return nullptr;
-    auto [it, fresh] = kernels_.try_emplace(k.name, nullptr);
-    if (fresh) {
+  // The function with a workspace, made once: a kernel's own buffers, the arena of a graph. Null if it needs none.
+  const Func *with_own(const Func &k) {
+    if (k.func == FuncKind::Kernel && !functions_.count(k.name)) {
       const Func *w = with_workspace(b_, k);
-      it->second = w ? w : &k;
+      functions_[k.name] = w ? w : &k;
     }
-    return it->second->params.size() > k.params.size() ? it->second : nullptr;
+    auto it = functions_.find(k.name);
+    return it != functions_.end() && it->second->params.size() > k.params.size() ? it->second : nullptr;
   }
 
-  X workspace_bytes(const Func &k, const Call &c) {
-    Func plain = k;  // without the workspace, which is no argument yet
-    plain.params = k.params.first(k.params.size() - 1);
-    Substitution dims = dims_of_call(plain, c.args);
-    return X(b_, substitute(b_, k.params.back().def.type->dims[0], dims));
+  void workspace(Line &l, const Func &k, const Call &c) {
+    const Func *w = with_own(k);
+    if (!w) return;
+    l.workspace = fresh(k.name, ".ws");
+    const Expr *bytes = w->params.back().def.type->dims[0];
+    l.workspace_bytes = X(b_, substitute(b_, bytes, dims_of_call(k, c.args)));
+    Sym open;
+    auto most = upper_->of(l.workspace_bytes.e, &open);
+    if (most) l.workspace_most = *most;
+    else
+      diag_.error(c.at, "the workspace of @{} cannot be planned: {} is known only when running and has no upper bound "
+                        "(assume {} <= ..)",
+                  b_.text(k.name), print_name(b_, open), print_name(b_, open));
   }
 
   // The callee's dimensions and index parameters in the caller's terms.
@@ -597,7 +613,7 @@ class Plan {
 
   void written(Writer &w, const Line &l, std::vector<const Stmt *> &out) {
     switch (l.kind) {
-      case Line::Plain: return out.push_back(l.stmt);
+      case Line::Plain: return out.push_back(l.workspace ? with_workspace_of(w, l, to<CallStmt>(l.stmt), out) : l.stmt);
       case Line::Declare:
         if (places_->used(l.defines[0])) alloc(w, l.defines[0], out);
         return;
@@ -627,19 +643,24 @@ class Plan {
 
   void written_call(Writer &w, const Line &l, std::vector<const Stmt *> &out) {
     auto &let = to<Let>(l.stmt);
-    auto &c = to<Call>(let.value);
     for (Sym s : l.defines) alloc(w, s, out);
-    std::vector<const Expr *> args(c.args.begin(), c.args.end()), dests;
-    if (l.workspace) {
-      const Type *t = places_->kernel(c.callee)->params.back().def.type;
-      const Type *sized = b_.with_dims(t, b_.list({l.workspace_bytes.e}));
-      out.push_back(b_.make(Alloc{{}, {l.workspace, kNowhere, sized}, w.arena, places_->offset(w.place, l.workspace).e}));
-      args.push_back(b_.name(l.workspace));
-    }
+    std::vector<const Expr *> dests;
     for (Sym s : l.defines) dests.push_back(b_.name(s));
-    CallStmt call{{}, b_.call(c.callee, b_.list(args), let.value->at, true), b_.list(dests), let.attrs, let.from};
+    CallStmt call{{}, &to<Call>(let.value), b_.list(dests), let.attrs, let.from};
     call.at = let.at, call.comment = let.comment;
-    out.push_back(b_.make(call));
+    out.push_back(l.workspace ? with_workspace_of(w, l, call, out) : b_.make(call));
+  }
+
+  // The call with its workspace as the last argument.
+  const Stmt *with_workspace_of(Writer &w, const Line &l, CallStmt call, std::vector<const Stmt *> &out) {
+    const Call &c = *call.call;
+    const Type *t = places_->function(c.callee)->params.back().def.type;
+    const Type *sized = b_.with_dims(t, b_.list({l.workspace_bytes.e}));
+    out.push_back(b_.make(Alloc{{}, {l.workspace, kNowhere, sized}, w.arena, places_->offset(w.place, l.workspace).e}));
+    std::vector<const Expr *> args(c.args.begin(), c.args.end());
+    args.push_back(b_.name(l.workspace));
+    call.call = b_.call(c.callee, b_.list(args), c.at, true);
+    return b_.make(call);
   }
 
   const Func *written(const Func &f, const Lines &lines, const Placement &p) {
@@ -676,7 +697,8 @@ class Plan {
   Defs results_;
   std::vector<const Def *> open_;  // results whose capacity is to be found
   std::unordered_map<Sym, const Expr *> capacity_;
-  std::unordered_map<Sym, const Func *> kernels_;
+  std::unordered_map<Sym, const Func *> functions_;  // as they are now: planned, with a workspace, in place
+  std::unordered_set<Sym> seen_;
 };
 
 void run(Build &b, Module &m, const Options &, Diag &diag) { Plan(b, m, diag).run(); }

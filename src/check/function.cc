@@ -148,7 +148,7 @@ bool FuncChecker::allowed(const Stmt *s) {
                 f_.func == FuncKind::Group ? "a group" : "a dataflow region");
   if (graph_ && !(r->where & kGraph)) return fail(s->at, "{} stands only in kernels", r->what);
   if (kernel_ && !(r->where & kKernel)) return fail(s->at, "{} stands only in graphs", r->what);
-  if (stage_ == Stage::Planned && s->kind == Kind::Dataflow)
+  if (stage_ == Stage::Planned && (s->kind == Kind::Dataflow || s->kind == Kind::IfValue || s->kind == Kind::Loop))
     return fail(s->at, "a planned graph has no values, expected `call` with destinations");
   if (stage_ == Stage::Compacted && s->kind == Kind::Compute)
     return fail(s->at, "a compacted kernel has loops, found {}", r->what);

@@ -61,7 +61,7 @@ void FuncChecker::scalar_let(const Let &s) {
   if (ok) subscripts(s.value);
   for (const Def &d : s.defs) {
     Entry *e = graph_ ? define_value(d) : define(What::Scalar, d.name, d.type, d.at);
-    e->written = true;
+    if (e->what != What::Result) e->written = true;
     if (!ok || s.defs.size() != 1 || d.type != b_.index()) continue;
     bool data = false;
     each_expr(s.value, [&](const Expr *x) { return !(data |= x->kind == Kind::Load); });

@@ -40,9 +40,9 @@ bool Places::share(Sym x, Sym y) {
   return from.root = y, true;
 }
 
-const Func *Places::kernel(Sym name) const {
-  auto it = kernels_.find(name);
-  return it != kernels_.end() ? it->second : m_.func(name);
+const Func *Places::function(Sym name) const {
+  auto it = functions_.find(name);
+  return it != functions_.end() ? it->second : m_.func(name);
 }
 
 // ---- when a buffer is needed
@@ -142,14 +142,14 @@ bool Places::writes_over(const Line *l, Sym memory, bool mark) {
 
 bool Places::over_argument(const Line *l, size_t arg, bool mark) {
   auto &c = mlc::to<mlc::Call>(mlc::to<Let>(l->stmt).value);
-  const Func *k = kernel(c.callee);
+  const Func *k = function(c.callee);
   if (!k || k->func != FuncKind::Kernel || l->defines.size() != 1) return false;
   Sym y = l->defines[0], x = mlc::to<Name>(c.args[arg]).name;
   if (info(type(y)->elem).bits != info(type(x)->elem).bits || !equal(type(y)->dims, type(x)->dims)) return false;
   if (!can_be_in_place(*k, arg)) return false;
   // The pair may overlap in this call; another call of the kernel may still give it two buffers.
   bool said = attr(b_, k->notes.attrs, "inplace");
-  if (mark && !said) kernels_[k->name] = with_inplace(b_, *k, arg);
+  if (mark && !said) functions_[k->name] = with_inplace(b_, *k, arg);
   if (mark) diag_.remark("{} takes the place of {}", b_.text(y), b_.text(x));
   return true;
 }

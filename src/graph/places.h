@@ -50,8 +50,8 @@ using Lines = std::vector<Line *>;
 
 class Places {
  public:
-  Places(Build &b, Module &m, Diag &diag, std::unordered_map<Sym, const Func *> &kernels)
-      : b_(b), m_(m), diag_(diag), kernels_(kernels) {}
+  Places(Build &b, Module &m, Diag &diag, std::unordered_map<Sym, const Func *> &functions)
+      : b_(b), m_(m), diag_(diag), functions_(functions) {}
 
   // While lines are made, in their order.
   std::unordered_map<Sym, Buffer> buffers;
@@ -71,7 +71,7 @@ class Places {
   Placement place();
   X offset(const Placement &p, Sym buffer) const { return p.offsets[life_of_.at(buffer)]; }
   bool used(Sym s) const { return used_.count(s); }
-  const Func *kernel(Sym name) const;  // as it is now: with a workspace, in place
+  const Func *function(Sym name) const;  // as it is now: with a workspace, in place
 
  private:
   struct Touch {
@@ -96,7 +96,7 @@ class Places {
   Build &b_;
   Module &m_;
   Diag &diag_;
-  std::unordered_map<Sym, const Func *> &kernels_;
+  std::unordered_map<Sym, const Func *> &functions_;
   std::deque<Line> lines_;
   struct Loop {
     size_t begin, end, parent;
