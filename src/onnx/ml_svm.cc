@@ -111,8 +111,7 @@ void svm_classifier(Expansion &e) {
     if (n < 0 || n > int64_t(m.coefficients.size())) invalid("attribute 'vectors_per_class': found {}", n);
     vectors += n;
   }
-  if (!e.numbers("prob_a").empty() || !e.numbers("prob_b").empty())
-    unsupported("attributes 'prob_a' and 'prob_b': probabilities of pairs of classes");
+  std::vector<float> a = e.numbers("prob_a"), b = e.numbers("prob_b");
   if (vectors == 0) {
     if (int64_t(m.coefficients.size()) % classes)
       invalid("{} coefficients of {} classes", m.coefficients.size(), classes);
@@ -123,8 +122,14 @@ void svm_classifier(Expansion &e) {
   if (int64_t(per_class.size()) != classes)
     invalid("{} classes and {} of 'vectors_per_class'", classes, per_class.size());
   Term scores = pair_scores(e, m, kernels(e, m, vectors), per_class, vectors);
-  Term won = best(e, votes(e, scores, classes));
-  give_label(e, l, won);
+  give_label(e, l, best(e, votes(e, scores, classes)));
+  if (!a.empty()) {  // probabilities of pairs, 1 / (1 + exp(a s + b)), then of classes
+    int64_t pairs = classes * (classes - 1) / 2;
+    Term s = scores * e.floats("prob_a", a, {pairs}) + e.floats("prob_b", b, {pairs});
+    Term p = e.op("Clip", {e.op("Sigmoid", {e.op("Neg", {s})}), e.num(1e-7, DType::F32), e.num(1 - 1e-7, DType::F32)});
+    p = e.op("PairProbabilities", {p}, {attribute("classes", classes)});
+    return e.give(1, transformed(e, p, transform));
+  }
   if (classes > 2) return e.give(1, transformed(e, scores, transform));
   e.give(1, transformed(e, e.concat({e.op("Neg", {scores}), scores}, 1), transform));
 }

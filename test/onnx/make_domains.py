@@ -477,6 +477,8 @@ def sklearn():
     model("svc_linear", svm.SVC(kernel="linear", random_state=0), 3)
     model("svc_rbf", svm.SVC(kernel="rbf", random_state=0), 3)
     model("svc_two", svm.SVC(kernel="poly", random_state=0), 2)
+    model("svc_probability", svm.SVC(kernel="rbf", probability=True, random_state=0), 3)
+    model("svc_two_probability", svm.SVC(kernel="linear", probability=True, random_state=0), 2)
     model("svr", svm.SVR(kernel="rbf"), target=x[:, 0] - x[:, 2])
 
 

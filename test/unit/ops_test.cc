@@ -538,6 +538,7 @@ constexpr Row kRows[] = {
     {"x: f32[1, 1, 10, 10], r: f32[3, 4], i: i64[3]", "y: f32[] = RoiAlign(x, r, i) {output_height = 5, output_width = 5}",
      "f32[3, 1, 5, 5]"},
     {"x: f32[2, 3, 3]", "y: f32[] = Det(x)", "f32[2]"},
+    {"x: f32[n, 6]", "y: f32[] = PairProbabilities(x) {classes = 4}", "f32[n, 4]"},
     {"x: f32[n, 9], r: i32[3], f: i32[5], s: f32[5], i: i32[5], t: i32[6, 2], w: f32[6, 2], m: u8[5], z: bool[5]",
      "y: f32[] = TreeEnsemble(x, r, f, s, i, i, t, w, m, z) {aggregate = \"AVERAGE\", depth = 4, n_targets = 2}", "f32[n, 2]"},
     // text
