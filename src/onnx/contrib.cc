@@ -39,6 +39,13 @@ Term activated(Expansion &e, Term x, Text name, std::vector<float> params) {
   unsupported("activation \"{}\"", one_line(name));
 }
 
+std::vector<float> activation_params(Expansion &e) {
+  std::vector<float> params;
+  if (e.has_attr("activation_alpha")) params.push_back(e.number("activation_alpha", 0));
+  if (e.has_attr("activation_beta")) params.push_back(e.number("activation_beta", 0));
+  return params;
+}
+
 }  // namespace
 
 // ---- activations
@@ -74,15 +81,19 @@ void fused_matmul(Expansion &e) {
   Term a = turned(e, e.in(0), e.integer("transBatchA", 0), e.integer("transA", 0));
   Term b = turned(e, e.in(1), e.integer("transBatchB", 0), e.integer("transB", 0));
   float alpha = e.number("alpha", 1);
+  Text name = e.text("activation", "");
+  std::vector<float> params = activation_params(e);
   Term y = e.op("MatMul", {a, b});
-  e.give(0, alpha == 1 ? y : y * double(alpha));
+  e.give(0, activated(e, alpha == 1 ? y : y * double(alpha), name, params));
+}
+void gemm_fast_gelu(Expansion &e) {
+  Term y = e.op("MatMul", {e.in(0), e.in(1)});
+  e.give(0, gelu(e, e.has(2) ? y + e.in(2) : y, "tanh"));
 }
 
 void fused_gemm(Expansion &e) {
   Text name = e.text("activation", "");
-  std::vector<float> params;
-  if (e.has_attr("activation_alpha")) params.push_back(e.number("activation_alpha", 0));
-  if (e.has_attr("activation_beta")) params.push_back(e.number("activation_beta", 0));
+  std::vector<float> params = activation_params(e);
   Term y = e.op("Gemm", {e.in(0), e.in(1), e.maybe(2)}, passed(e, {"alpha", "beta", "transA", "transB"}));
   e.give(0, activated(e, y, name, params));
 }
@@ -145,9 +156,9 @@ void matmul_n_bits(Expansion &e) {
 
 // ---- norms
 
-namespace {
-
 Attribute epsilon(Expansion &e, float otherwise) { return attribute("epsilon", e.number("epsilon", otherwise)); }
+
+namespace {
 
 void skipped(Expansion &e, bool rms) {
   Term x = e.in(0) + e.in(1);
@@ -170,6 +181,13 @@ void skipped(Expansion &e, bool rms) {
 
 void skip_layer_norm(Expansion &e) { skipped(e, false); }
 void skip_simplified_layer_norm(Expansion &e) { skipped(e, true); }
+
+// Of opsets before ONNX had it.
+void early_layer_norm(Expansion &e) {
+  auto y = e.ops("LayerNormalization", e.is_read(2) ? 3 : e.is_read(1) ? 2 : 1, {e.in(0), e.in(1), e.maybe(2)},
+                 passed(e, {"axis", "epsilon", "stash_type"}));
+  for (size_t k : {2, 1, 0}) e.give(k, y[k < y.size() ? k : 0]);
+}
 
 // x / sqrt(mean of squares + epsilon) * scale, and the inverse of the root
 void simplified_layer_norm(Expansion &e) {
@@ -213,22 +231,6 @@ void skip_group_norm(Expansion &e) {
   e.give(0, group_normalized(e, x));
 }
 
-// The sum of the embeddings of words, places and segments, normalised; how many words there are.
-void embed_layer_norm(Expansion &e) {
-  Term ids = e.in(0), places = e.in(3);
-  if (ids.rank() != 2) invalid("expected ids of rank 2, found {}", ids.rank());
-  e.integer("mask_index_type", 0);
-  Term x = e.op("Gather", {e.in(2), ids});
-  x = x + (e.has(8) ? e.op("Gather", {places, e.in(8)}) : e.slice(places, 0, lit(e.b, int64_t{0}), ids.dim(1)));
-  if (e.has(1)) x = x + e.op("Gather", {e.in(4), e.in(1)});
-  e.give(2, x);
-  if (e.wants(1)) {
-    Term mask = e.has(7) ? e.cast(e.in(7), DType::I32) : e.op("Sub", {ids, ids});
-    e.give(1, e.cast(e.op("ReduceSum", {mask, e.axes({1})}, {attribute("keepdims", int64_t{0})}), DType::I32));
-  }
-  e.give(0, e.op("LayerNormalization", {x, e.in(5), e.in(6)}, {epsilon(e, 1e-12f)}));
-}
-
 // ---- ONNX's own operators under this domain
 
 namespace {
@@ -241,6 +243,12 @@ void renamed(Expansion &e, std::string op) {
 }
 }  // namespace
 
+void same_pad(Expansion &e) {
+  if (e.in(1).rank() == 2) e.use.inputs[1] = e.op("Reshape", {e.in(1), e.axes({-1})}).v;
+  if (e.has(2) && e.in(2).rank() == 1) e.use.inputs[2] = e.op("Reshape", {e.in(2), e.axes({})}).v;
+  renamed(e, "Pad");
+}
+void torch_embedding(Expansion &e) { e.give(0, e.op("Gather", {e.in(0), e.in(1)})); }
 void same_gather_nd(Expansion &e) { renamed(e, "GatherND"); }
 void same_trilu(Expansion &e) { renamed(e, "Trilu"); }
 void expand_dims(Expansion &e) { e.give(0, e.op("Unsqueeze", {e.in(0), e.cast(e.in(1), DType::I64)})); }

@@ -6,6 +6,7 @@ namespace mlc::onnx {
 
 // Attributes of the model's node as they are, those that it has; each is taken.
 std::vector<Attribute> passed(Expansion &e, std::initializer_list<Text> names);
+Attribute epsilon(Expansion &e, float otherwise);
 Term channels_first(Expansion &e, Term x);  // [n, .., c] -> [n, c, ..]
 Term channels_last(Expansion &e, Term x);   // and back
 

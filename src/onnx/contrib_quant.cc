@@ -78,6 +78,14 @@ void contrib_qlinear_conv(Expansion &e) {
   e.give(0, last ? channels_last(e, y) : y);
 }
 
+void mul_integer(Expansion &e) {  // of codes less their zero points
+  auto wide = [&](size_t i) {
+    Term x = e.cast(e.in(i), DType::I32);
+    return e.has(i + 1) ? x - e.cast(e.in(i + 1), DType::I32) : x;
+  };
+  e.give(0, wide(0) * wide(2));
+}
+
 // ---- products
 
 Term integer_product(Expansion &e, Term a, Term b, Term a_zero, Term b_zero, Term scale, Term bias) {

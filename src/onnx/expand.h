@@ -1,4 +1,5 @@
-// Operators of domains other than ONNX's own, and those of runtimes: each is written in operators of the table.
+// Operators of domains other than ONNX's own, and those that runtimes put into it: each is written in operators of the
+// table.
 //   com.microsoft.BiasGelu(a, b)       t: f32[n, 4] = Add(a, b);  y: f32[n, 4] = Gelu(t)
 //   ai.onnx.ml.TreeEnsemble {nodes..}  @features, @splits .. become constants;  y = TreeEnsemble(x, @features, ..)
 #pragma once

@@ -157,9 +157,10 @@ void Importer::import_node(const Node &n, Scope &scope) {
 }
 
 void Importer::standard_node(const Node &n, Scope &scope) {
-  const Extra *extra = find_extra(n.domain, n.op);
   int64_t opset = scope.opsets->at(is_default_domain(n.domain) ? Text() : n.domain);
-  const Schema *schema = extra ? &extra->schema : find_schema(n.op);
+  const Schema *schema = is_default_domain(n.domain) ? find_schema(n.op) : nullptr;
+  const Extra *extra = schema && opset >= schema->first ? nullptr : find_extra(n.domain, n.op);
+  if (extra) schema = &extra->schema;
   if (!schema) invalid("ONNX has no such operator");
   if (opset < schema->first) invalid("it came with opset {}", schema->first);
   Use use;

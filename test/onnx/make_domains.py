@@ -241,6 +241,9 @@ ids = np.int32([[1, 4, 2], [0, 3, 1]])
 case("embed_layer_norm", "EmbedLayerNormalization", {
     "ids": ids, "segments": np.int32([[0, 0, 1], [0, 1, 1]]), "words": f32(6, 8), "places": f32(5, 8), "kinds": f32(2, 8),
     "g": f32(8), "b": f32(8), "mask": np.int32([[1, 1, 0], [1, 1, 1]])}, 2, epsilon=1e-5)
+case("embed_layer_norm_symbols", "EmbedLayerNormalization", {
+    "ids": ids, "segments": None, "words": f32(6, 8), "places": f32(5, 8), "kinds": None, "g": f32(8), "b": f32(8)}, 2, epsilon=1e-5,
+    constants=("words", "places", "g", "b"), free={"ids": ["n", "t"]})
 case("embed_layer_norm_sum", "EmbedLayerNormalization", {
     "ids": ids, "segments": None, "words": f32(6, 8), "places": f32(5, 8), "kinds": None, "g": f32(8), "b": f32(8),
     "mask": None, "where": np.int32([[4, 0, 1], [2, 2, 3]])}, ["y", "", "sum"])
@@ -301,6 +304,9 @@ case("ms_dequantize_linear_i16", "DequantizeLinear", {"x": quantized(np.int16, 3
 tokens, weights, bias3 = f32(2, 4, 6), f32(6, 24), f32(24)
 same = dict(constants=("w", "bias"), num_heads=2, atol=1e-4)
 case("attention_plain", "Attention", {"x": tokens, "w": weights, "bias": bias3}, free={"x": ["n", "t", 6]}, **same)
+case("attention_symbols", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([[1, 1, 0, 1], [0, 1, 1, 1]]), "past": None},
+     free={"x": ["n", "t", 6], "mask": ["n", "t"]}, **same)
+case("attention_lengths_symbols", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([3, 4])}, free={"x": ["n", "t", 6], "mask": ["n"]}, **same)
 case("attention_causal", "Attention", {"x": tokens, "w": weights, "bias": bias3}, unidirectional=1, **same)
 case("attention_lengths", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([3, 4])}, **same)
 case("attention_ends_starts", "Attention", {"x": tokens, "w": weights, "bias": bias3, "mask": np.int32([4, 3, 1, 0])}, **same)
@@ -311,6 +317,8 @@ case("attention_bias", "Attention", {"x": tokens, "w": weights, "bias": bias3, "
 case("attention_sizes", "Attention", {"x": tokens, "w": f32(6, 20), "bias": f32(20)}, qkv_hidden_sizes=[8, 8, 4], **same)
 q, k, v = f32(2, 4, 8), f32(2, 5, 8), f32(2, 5, 6)
 case("mha_plain", "MultiHeadAttention", {"q": q, "k": k, "v": v}, num_heads=2, free={"q": ["n", "t", 8], "k": ["n", "s", 8], "v": ["n", "s", 6]})
+case("mha_symbols", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": f32(22), "mask": np.int32([[1, 1, 1, 0, 0], [1, 1, 0, 1, 1]])}, num_heads=2,
+     constants="b", free={"q": ["n", "t", 8], "k": ["n", "s", 8], "v": ["n", "s", 6], "mask": ["n", "s"]})
 case("mha_bias", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": f32(22)}, num_heads=2)
 case("mha_mask", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": None, "mask": np.int32([[1, 1, 1, 0, 0], [1, 1, 0, 1, 1]])}, num_heads=2)
 case("mha_past", "MultiHeadAttention", {"q": q, "k": f32(2, 4, 8), "v": f32(2, 4, 8), "b": None, "mask": None, "extra": f32(2, 2, 4, 7), "pk": f32(2, 2, 3, 4),
@@ -325,6 +333,7 @@ case("qattention_causal", "QAttention", {"x": qx, "w": qqw, "b": bias3, "sx": sx
 angle = rng.uniform(0, 3, (10, 2)).astype(np.float32)
 rope = {"cos": np.cos(angle), "sin": np.sin(angle)}
 case("rotary_3d", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope}, constants=("cos", "sin"))
+case("rotary_symbols", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([5]), **rope}, constants=("cos", "sin"), free={"x": ["n", "t", 8]})
 case("rotary_offset", "RotaryEmbedding", {"x": f32(2, 3, 8), "ids": np.int64([5]), **rope}, interleaved=1, constants=("cos", "sin"))
 case("rotary_4d", "RotaryEmbedding", {"x": f32(2, 2, 3, 4), "ids": np.int64([[0, 1, 2], [4, 5, 6]]), **rope})
 
@@ -350,7 +359,7 @@ lstm("dynamic_quantize_lstm_columns", 1, 1, columns=True)
 lstm("dynamic_quantize_lstm_both", 2, 1, direction="bidirectional")
 
 
-def gqa(name, batch, time, past, lengths, capacity=None, packed=False, bias=False, rotary=True, **more):
+def gqa(name, batch, time, past, lengths, capacity=None, packed=False, bias=False, rotary=True, symbols=False, **more):
     """4 query heads, 2 of keys, of 16 numbers; `past` cached tokens, or a cache of `capacity`."""
     hidden = {"q": f32(batch, time, 128), "k": None, "v": None} if packed else {"q": f32(batch, time, 64), "k": f32(batch, time, 32), "v": f32(batch, time, 32)}
     held = capacity or past
@@ -362,8 +371,11 @@ def gqa(name, batch, time, past, lengths, capacity=None, packed=False, bias=Fals
     caches = f32(2, batch, 2, held, 16)
     for b, length in enumerate(lengths):
         caches[:, b, :, max(length - time, 0):] = 0
+    if symbols:
+        more["free"] = {"q": ["b", "t", 64], "k": ["b", "t", 32], "v": ["b", "t", 32], "pk": ["b", 2, "p", 16], "pv": ["b", 2, "p", 16], "lens": ["b"]}
+    fixed = ("cos", "sin") if symbols else ("cos", "sin", "total")
     case(name, "GroupQueryAttention", {**hidden, "pk": caches[0], "pv": caches[1], "lens": np.int32(lengths) - 1,
-         "total": np.int32(total), **extra}, 3, num_heads=4, kv_num_heads=2, do_rotary=int(rotary), constants=("cos", "sin", "total"), atol=1e-4, **more)
+         "total": np.int32(total), **extra}, 3, num_heads=4, kv_num_heads=2, do_rotary=int(rotary), constants=fixed, atol=1e-4, **more)
 
 
 gqa("gqa_prompt", 2, 5, 0, [5, 5])
@@ -375,6 +387,24 @@ gqa("gqa_window", 1, 1, 6, [7], local_window_size=3)
 gqa("gqa_window_prompt", 1, 6, 0, [6], local_window_size=2, rotary_interleaved=1)
 gqa("gqa_softcap", 1, 4, 0, [4], softcap=1.5, scale=0.5)
 gqa("gqa_bias", 1, 3, 0, [3], bias=True)
+gqa("gqa_symbols", 1, 2, 5, [7], symbols=True)
+gqa("gqa_symbols_buffer", 2, 1, 5, [6, 3], capacity=8, symbols=True)
+
+case("early_layer_norm", "LayerNormalization", {"x": h3, "g": f32(8), "b": f32(8)}, domain="", axis=-1, epsilon=1e-4, opset=12)
+case("torch_pad", "Pad", {"x": a, "p": np.int64([0, 2, 1, 0]), "v": np.float32([1.5])}, mode="constant", constants="pv")
+embeddings = [f32(6, 8), f32(5, 8), f32(2, 8), f32(8), f32(8)]
+codes, scales, zeros = zip(*[fit(t) for t in embeddings])
+case("quantized_embed_layer_norm", "QEmbedLayerNormalization", {
+    "ids": ids, "segments": np.int32([[0, 0, 1], [0, 1, 1]]), **{f"t{i}": t for i, t in enumerate(codes)}, "mask": np.int32([[1, 1, 0], [1, 1, 1]]),
+    **{f"s{i}": s for i, s in enumerate(scales)}, **{f"z{i}": z for i, z in enumerate(zeros)}}, 2, epsilon=1e-5)
+for bits in (4, 8):
+    case(f"gather_block_quantized_{bits}", "GatherBlockQuantized", {"x": quantized(np.uint8, 6, 32 * bits // 8), "i": np.int64([[1, 5], [0, 3]]),
+         "s": np.abs(f32(6, 2))}, bits=bits, block_size=16, gather_axis=0, quantize_axis=1, constants="xs")
+case("gather_block_quantized_zero", "GatherBlockQuantized", {"x": quantized(np.uint8, 6, 24), "i": np.int32([2, 2, 4]), "s": np.abs(f32(6, 3)),
+     "z": quantized(np.uint8, 6, 2)}, bits=4, block_size=16, gather_axis=0, quantize_axis=1, constants="xsz")
+case("mul_integer", "MulInteger", {"a": quantized(np.uint8, 3, 4), "za": np.uint8(100), "b": quantized(np.uint8, 4), "zb": np.uint8(7)}, nodes=[
+    *[h.make_node("Cast", [k], ["w" + k], to=T.INT32) for k in ("a", "za", "b", "zb")], h.make_node("Sub", ["wa", "wza"], ["ca"]),
+    h.make_node("Sub", ["wb", "wzb"], ["cb"]), h.make_node("Mul", ["ca", "cb"], ["y"])])
 
 # What the runtime has for other machines only, against the same in ONNX's operators.
 n = h.make_node

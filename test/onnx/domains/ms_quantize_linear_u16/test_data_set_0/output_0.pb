@@ -1,1 +1,1 @@
-ByJ{∞uW}àwsÈubnÎytz—}:u
+ByJvx{Qqùyﬂu≤w\t{Ñn≤w2{1x
