@@ -54,7 +54,8 @@ Term unpacked(Expansion &e, Term x, int64_t bits, X n) {
   if (bits == 8) return x;
   std::vector<Term> parts;
   for (int64_t at = 0; at < 8; at += bits) {
-    Term shifted = at ? e.op("BitShift", {x, e.num(double(at), DType::U8)}, {attribute("direction", Text("RIGHT"))}) : x;
+    Term shifted = x;
+    if (at) shifted = e.op("BitShift", {x, e.num(double(at), DType::U8)}, {attribute("direction", Text("RIGHT"))});
     parts.push_back(e.unsqueeze(e.op("BitwiseAnd", {shifted, e.num(double((1 << bits) - 1), DType::U8)}), -1));
   }
   std::vector<X> dims = x.dims();

@@ -57,11 +57,9 @@ Term two_classes(Expansion &e, Term s, Text transform, bool complement) {
 }
 
 Labels labels(Expansion &e, Text ints, Text strings) {
-  Labels l{e.integers(ints), 0, e.has_attr(strings)};
-  std::vector<Text> names = e.texts(strings);
-  if (!l.ints.empty() && !names.empty()) invalid("both '{}' and '{}'", ints, strings);
-  l.count = std::max(l.ints.size(), names.size());
-  l.strings = !names.empty();
+  Labels l{e.integers(ints), e.texts(strings)};
+  if (!l.ints.empty() && !l.names.empty()) invalid("both '{}' and '{}'", ints, strings);
+  l.count = std::max(l.ints.size(), l.names.size());
   return l;
 }
 
@@ -71,7 +69,8 @@ Term best(Expansion &e, Term scores) {
 
 void give_label(Expansion &e, const Labels &l, Term number) {
   if (!e.is_read(0)) return e.give(0, number);
-  if (l.strings) unsupported("labels that are strings");
+  if (!l.names.empty())
+    return e.give(0, e.op("Gather", {e.strings("labels", l.names, {int64_t(l.names.size())}), number}));
   bool counted = true;  // 0, 1, 2 ..
   for (size_t k = 0; k < l.ints.size(); ++k) counted = counted && l.ints[k] == int64_t(k);
   if (counted) return e.give(0, number);
@@ -149,13 +148,15 @@ void normalizer(Expansion &e) {
 
 void one_hot_encoder(Expansion &e) {
   Term x = e.in(0);
-  if (e.has_attr("cats_strings") && !e.texts("cats_strings").empty()) unsupported("categories that are strings");
+  std::vector<Text> names = e.texts("cats_strings");
   std::vector<int64_t> cats = e.integers("cats_int64s");
-  if (cats.empty()) invalid("attribute 'cats_int64s' is missing");
-  Term hit = e.op("Equal", {e.unsqueeze(e.cast(x, DType::I64), -1), e.ints("cats", cats, {int64_t(cats.size())})});
-  Term y = e.cast(hit, DType::F32);
+  if (cats.empty() && names.empty()) invalid("attribute 'cats_int64s' is missing");
+  if ((x.elem() == DType::Str) != cats.empty()) invalid("categories and values differ in type");
   if (!e.integer("zeros", 1)) unsupported("attribute 'zeros' = 0: an error where no category fits");
-  e.give(0, y);
+  Term known = cats.empty() ? e.strings("cats", names, {int64_t(names.size())})
+                            : e.ints("cats", cats, {int64_t(cats.size())});
+  Term hit = e.op("Equal", {e.unsqueeze(cats.empty() ? x : e.cast(x, DType::I64), -1), known});
+  e.give(0, e.cast(hit, DType::F32));
 }
 
 // ---- LabelEncoder: the value of the first key that equals x, or a default

@@ -12,11 +12,11 @@ Term transformed(Expansion &e, Term scores, Text transform);  // along the rows 
 // What one score s says of two classes: 1 - s or -s, and s; LOGISTIC is the only transform of both.
 Term two_classes(Expansion &e, Term s, Text transform, bool complement);
 
-// Labels of a classifier: as many as there are classes. Strings may only stand where nobody reads them.
+// Labels of a classifier: as many as there are classes.
 struct Labels {
   std::vector<int64_t> ints;
+  std::vector<Text> names;  // in place of them
   size_t count = 0;
-  bool strings = false;
 };
 Labels labels(Expansion &e, Text ints, Text strings);
 // Output 0: the label of the largest score in each row, or of a class that is known by its number, i64[n].

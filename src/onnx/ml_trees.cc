@@ -218,7 +218,8 @@ void tree_ensemble(Expansion &e) {
   e.array("nodes_hitrates");
   t.features = list("nodes_featureids"), t.roots = list("tree_roots");
   std::vector<int64_t> yes = list("nodes_truenodeids"), no = list("nodes_falsenodeids"),
-                       targets = list("leaf_targetids"), yes_leaf = list("nodes_trueleafs"), no_leaf = list("nodes_falseleafs");
+                       targets = list("leaf_targetids"), yes_leaf = list("nodes_trueleafs"),
+                       no_leaf = list("nodes_falseleafs");
   t.missing = list("nodes_missing_value_tracks_true");
   size_t n = t.splits.size();
   same_length("nodes_featureids", t.features, n), same_length("nodes_modes", modes, n);

@@ -66,7 +66,8 @@ void pair_probabilities(Define &d) {
             });
           });
         };
-        b.choose(error({}) < number(0.005 / double(classes)), [&](Body &stop) { stop.store(done, {}, d.lit(1)); }, step);
+        auto stop = [&](Body &end) { end.store(done, {}, d.lit(1)); };
+        b.choose(error({}) < number(0.005 / double(classes)), stop, step);
       });
     });
     body.loop(k, [&](Body &b, X i) { b.store(y, {n, i}, as_type(p({n, i}), wide, t)); });

@@ -21,7 +21,7 @@ OUT = pathlib.Path(sys.argv[1])
 ONLY = sys.argv[2:]
 TYPES = {np.dtype(k): v for k, v in {
     "float32": T.FLOAT, "float64": T.DOUBLE, "float16": T.FLOAT16, "int64": T.INT64, "int32": T.INT32, "int8": T.INT8,
-    "uint8": T.UINT8, "int16": T.INT16, "uint16": T.UINT16, "bool": T.BOOL}.items()}
+    "uint8": T.UINT8, "int16": T.INT16, "uint16": T.UINT16, "bool": T.BOOL, "object": T.STRING}.items()}
 OPSETS = {"": 17, "ai.onnx.ml": 3, "com.microsoft": 1}
 seen = set()
 
@@ -110,6 +110,9 @@ ml("imputer_value", "Imputer", {"x": x}, imputed_value_floats=[7.0], replaced_va
 ml("imputer_int", "Imputer", {"x": np.int64([[1, -1], [-1, 5]])}, imputed_value_int64s=[10, 20], replaced_value_int64=-1)
 ml("binarizer", "Binarizer", {"x": x}, threshold=0.25)
 ml("one_hot_encoder", "OneHotEncoder", {"x": np.int64([[2], [7], [5], [9]])}, cats_int64s=[5, 2, 9], zeros=1)
+ml("one_hot_encoder_strings", "OneHotEncoder", {"x": np.array([["b"], ["c"], ["a"]], object)}, cats_strings=["a", "b"], zeros=1)
+ml("linear_classifier_strings", "LinearClassifier", {"x": x}, 2, coefficients=[float(v) for v in f32(12)], intercepts=[0.5, 0.25, 0.75],
+   classlabels_strings=["dog", "cat", "\u00e9l\u00e9phant"], multi_class=1)
 ml("feature_vectorizer", "FeatureVectorizer", {"a": f32(3, 2), "b": f32(3, 3)}, inputdimensions=[2, 3])
 ml("array_feature_extractor", "ArrayFeatureExtractor", {"x": f32(3, 5), "i": np.int64([[4, 0, 4]])})
 ml("label_encoder_int", "LabelEncoder", {"x": np.int64([[3, 1], [8, 2]])}, keys_int64s=[1, 2, 3], values_int64s=[10, 20, 30],

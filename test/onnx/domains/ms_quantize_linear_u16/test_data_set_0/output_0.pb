@@ -1,1 +1,1 @@
-ByJvx{Qqyßu²w\t{„n²w2{1x
+ByJ5vt^yozßor|du…tÎx1rwés

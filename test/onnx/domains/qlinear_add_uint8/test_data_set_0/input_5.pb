@@ -1,1 +1,1 @@
-BzbJa
+BzbJo

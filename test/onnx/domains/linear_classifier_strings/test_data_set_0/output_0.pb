@@ -1,0 +1,5 @@
+2
+éléphant2dog2
+éléphant2
+éléphant2
+éléphantBy
