@@ -19,7 +19,23 @@ int64_t ordered(DType t, Scalar v) {
   return t != DType::F8E8M0 && code & sign ? -int64_t(code & (sign - 1)) : int64_t(code);
 }
 
-// |a - b|, exact for integers until the last rounding.
+bool good(DType t, Scalar found, Scalar expected, const Tolerance &tol, double difference,
+          int64_t i) {
+  if (found == expected || (is_nan(t, found) && is_nan(t, expected))) return true;
+  switch (tol.kind) {
+    case Tolerance::Exact:
+      return tol.zeros_equal && is_float(t) && to_double(t, found) == 0 && to_double(t, expected) == 0;
+    case Tolerance::Close:
+      if (double own = tol.each ? (*tol.each)[size_t(i)] : 0; own == kInf || difference == kInf) return own == kInf;
+      else return difference <= tol.atol + own + tol.rtol * std::fabs(to_double(t, expected));
+    default: return difference <= tol.ulp;
+  }
+}
+
+std::string dims_text(const Array &a) { return fmt::format("{}[{}]", dtype_name(a.type), fmt::join(a.dims, ", ")); }
+
+}  // namespace
+
 double distance(DType t, Scalar a, Scalar b) {
   if (a == b) return 0;
   if (is_float(t)) {
@@ -30,21 +46,6 @@ double distance(DType t, Scalar a, Scalar b) {
   bool less = is_signed(t) ? a.as_int() < b.as_int() : a.as_uint() < b.as_uint();
   return double(less ? b.bits - a.bits : a.bits - b.bits);
 }
-
-bool good(DType t, Scalar found, Scalar expected, const Tolerance &tol, double difference) {
-  if (found == expected || (is_nan(t, found) && is_nan(t, expected))) return true;
-  switch (tol.kind) {
-    case Tolerance::Exact:
-      return tol.zeros_equal && is_float(t) && to_double(t, found) == 0 && to_double(t, expected) == 0;
-    case Tolerance::Close:
-      return difference <= tol.atol + tol.rtol * std::fabs(to_double(t, expected)) && difference < kInf;
-    default: return difference <= tol.ulp;
-  }
-}
-
-std::string dims_text(const Array &a) { return fmt::format("{}[{}]", dtype_name(a.type), fmt::join(a.dims, ", ")); }
-
-}  // namespace
 
 double ulp_distance(DType t, Scalar a, Scalar b) {
   if (!is_float(t)) return distance(t, a, b);
@@ -73,8 +74,8 @@ Comparison compare(const Array &found, const Array &expected, const Tolerance &t
   for (int64_t i = 0, n = expected.size(); i < n; i++) {
     Scalar a = found.get(i), b = expected.get(i);
     double d = t.kind == Tolerance::Ulp ? ulp_distance(expected.type, a, b) : distance(expected.type, a, b);
-    c.worst = std::max(c.worst, d);
-    if (good(expected.type, a, b, t, d)) continue;
+    if (d > c.worst) c.worst = d, c.worst_at = i;
+    if (good(expected.type, a, b, t, d, i)) continue;
     if (!c.different++) c.first = i, c.found = a, c.expected = b;
   }
   if (c.different) c.index = expected.index_of(c.first);

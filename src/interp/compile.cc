@@ -9,10 +9,10 @@ namespace mlc::interp {
 
 namespace {
 
-// e of `y[i] = y[i] + e`, or null.
-const Expr *term_of(const Store &s) {
-  auto *sum = as<Binary>(s.value);
-  return sum && sum->op == Op::Add && equal(sum->a, s.target) ? sum->b : nullptr;
+// `y[i] = y[i] + e`, `e + y[i]`, `y[i] * e`: a step of a sum or product.
+const Binary *step_of(const Store &s) {
+  auto *x = as<Binary>(s.value);
+  return x && (x->op == Op::Add || x->op == Op::Mul) && (equal(x->a, s.target) || equal(x->b, s.target)) ? x : nullptr;
 }
 
 }  // namespace
@@ -125,7 +125,6 @@ void Compiler::compute(const Compute *s, std::vector<const Act *> &out) {
     fold.loops.assign(over.begin(), over.end());
     for (size_t i = 0; i < types.size(); i++) fold.args.push_back(expr(c->args[i], f->results[i].type->elem));
     pop(inside);
-    if (measure_) measure_->sums++;
     inner = act(run_fold, keep(FoldAct{keep(std::move(fold)), targets, types}), s->at);
   }
   out.push_back(nest(loops, inner));
@@ -165,12 +164,8 @@ void Compiler::block(const Block *s, std::vector<const Act *> &out) {
     x.axes.push_back(r);
   }
   for (size_t i = 0; i < axes.size(); i++) define(s->axes[i].name, axes[i]);
-  auto domains = reduce_domains_;
-  for (const AxisRun &r : x.axes)
-    if (r.kind == AxisKind::Reduce) reduce_domains_.push_back(r.domain);
   x.inits = body(s->inits);
   x.body = body(s->body);
-  reduce_domains_ = domains;
   out.push_back(act(run_block, keep(std::move(x)), s->at));
   from_ = outer;
   pop(mark);
@@ -288,6 +283,11 @@ void Compiler::call_stmt(const CallStmt *s, std::vector<const Act *> &out) {
   out.push_back(act(run_call, keep(std::move(x)), s->at));
 }
 
+const Node *Compiler::stored(const Store &s, DType t) {
+  const Binary *step = jitter_ ? step_of(s) : nullptr;
+  return step ? nodes_.jittered(step->op, expr(step->a, t), expr(step->b, t)) : expr(s.value, t);
+}
+
 void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
   switch (s->kind) {
     case Kind::Let: return let(&to<Let>(s), out);
@@ -300,12 +300,7 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       auto &x = to<Store>(s);
       const Access *target = access(x.target);
       DType t = unit_->buffers[size_t(target->buffer)].elem;
-      const Act *store = act(store_act(t), keep(StoreAct{target, expr(x.value, t)}), s->at);
-      if (const Expr *term = measure_ && is_float(t) && !reduce_domains_.empty() ? term_of(x) : nullptr) {
-        measure_->sums++;
-        store = act(run_term, keep(TermAct{store, expr(term, t), reduce_domains_}), s->at);
-      }
-      return out.push_back(store);
+      return out.push_back(act(store_act(t), keep(StoreAct{target, stored(x, t)}), s->at));
     }
     case Kind::Assume: {
       auto &x = to<Assume>(s);
@@ -416,7 +411,8 @@ const Lambda *Compiler::lambda(const Func &f) {
     acts = nodes_.arena.copy(out);
     pop(mark);
   };
-  if (f.func == FuncKind::Reducer) last(f.inits, l->inits, l->init);
+  in_reducer_ = f.func == FuncKind::Reducer;
+  if (in_reducer_) last(f.inits, l->inits, l->init);
   last(f.body, l->results, l->body);
   if (!none.buffers.empty()) throw Fault{f.at, fmt::format("@{} reads a buffer", b_.text(f.name))};
   l->slots = slots_;

@@ -35,12 +35,12 @@ class Compiler {
     const Module &m;  // where @names are looked up
     Nodes &nodes;
     std::vector<std::shared_ptr<void>> &kept;                              // what nodes and acts point to
-    SumMeasure *measure;                                                   // null: sums are not measured
+    bool jitter;                                                           // sums have noise (interp/jitter.h)
     std::function<const Lambda *(const Func *)> lambda;                    // compiles a scalar function or reducer
     std::function<const Func *(std::string_view builtin, DType)> library;  // the text of exp .. (math/math.h)
   };
   explicit Compiler(Context c)
-      : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), measure_(c.measure), lambda_of_(std::move(c.lambda)),
+      : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), jitter_(c.jitter), lambda_of_(std::move(c.lambda)),
         library_(std::move(c.library)) {}
 
   const Unit *kernel(const Func &f, Stmts body, const Notes &notes);
@@ -95,6 +95,7 @@ class Compiler {
   void alloc(const Alloc *s, std::vector<const Act *> &out);
   void view(const View *s, std::vector<const Act *> &out);
   void call_stmt(const CallStmt *s, std::vector<const Act *> &out);
+  const Node *stored(const Store &s, DType t);
   Operand operand(const Expr *e, const Type *want);
   Operand region(const Load *l);
   const Act *act(ActFn run, const void *what, uint32_t at);
@@ -110,7 +111,7 @@ class Compiler {
   const Module &m_;
   Nodes &nodes_;
   std::vector<std::shared_ptr<void>> &kept_;
-  SumMeasure *measure_;
+  const bool jitter_;
   std::function<const Lambda *(const Func *)> lambda_of_;
   std::function<const Func *(std::string_view, DType)> library_;
 
@@ -118,10 +119,10 @@ class Compiler {
   int slots_ = 0;
   std::unordered_map<Sym, What> names_;
   Saved log_;
-  std::vector<const Node *> reduce_domains_;  // of the blocks around
   std::unordered_map<Sym, int> constants_;    // buffers of @names
   std::unordered_map<const Expr *, bool> open_;
   Syms from_;
+  bool in_reducer_ = false;
   bool shared_ = false;  // the kernel has buffers in `shared`
 };
 

@@ -126,7 +126,7 @@ Node *Compiler::expr(const Expr *e, DType want) {
     case Kind::Binary: {
       auto &x = to<Binary>(e);
       auto [a, b] = pair(x.a, x.b, x.op >= Op::Add ? want : DType::Invalid);
-      n = nodes_.binary(x.op, a, b);
+      n = jitter_ && in_reducer_ ? nodes_.jittered(x.op, a, b) : nodes_.binary(x.op, a, b);
       break;
     }
     case Kind::Call: n = call(&to<Call>(e), want); break;
@@ -174,7 +174,6 @@ Node *Compiler::reduction(const Call *c, std::string_view kind, DType want) {
     n = nodes_.make(f->results[0].type->elem);
     n->more = keep(std::move(fold));
     set_fold(n);
-    if (measure_) measure_->sums += is_float(n->type);
   } else {
     if (c->args.size() != 1 || !is_reduction(kind))
       throw Fault{c->at, fmt::format("{} is no reduction of {} arguments", kind, c->args.size())};
@@ -183,7 +182,7 @@ Node *Compiler::reduction(const Call *c, std::string_view kind, DType want) {
     n = nodes_.make(term->type, term);
     n->more = keep(Reduction{in_order});
     set_reduction(n, kind);
-    if (measure_) measure_reduction(n, kind), measure_->sums += is_float(n->type);
+    if (jitter_) jitter_reduction(n, kind);
   }
   pop(mark);
   return n;

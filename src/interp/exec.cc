@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "interp/jitter.h"
 #include "interp/machine.h"
 #include "interp/number.h"
 
@@ -115,35 +116,18 @@ template <template <DType> class F> void set_as(Node *n) {
   with_type(n->type, [&](auto d) { set(n, &reduce<F, d()>); });
 }
 
-// ---- the same, measured
+// ---- the same with noise
 
-double unit_of(DType t) {
-  switch (t) {
-    case DType::F64: return 0x1p-53;
-    case DType::F32: return 0x1p-24;
-    case DType::F16: return 0x1p-11;
-    case DType::BF16: return 0x1p-8;
-    default: return 0x1p-3;  // f8, f4
-  }
-}
-void note_sum(Frame &f, DType t, int64_t terms, double magnitude) {
-  SumMeasure &m = *f.machine->options.measure;
-  m.include({m.sums, terms, std::isfinite(magnitude) ? magnitude : 0, unit_of(t)});
-}
-template <class V, bool sum> V measured(const Node &n, Frame &f) {
-  V acc = sum ? 0 : 1;
-  int64_t terms = 0;
-  double magnitude = 0;
-  auto body = [&] {
-    V v = eval<V>(n.a, f);
-    acc = sum ? acc + v : acc * v;
-    if (n.type != DType::F64 && n.type != DType::F32)
-      acc = V(to_double(n.type, cast(Scalar::of_f64(acc), DType::F64, n.type)));
-    terms++, magnitude += std::isfinite(v) ? std::fabs(double(v)) : 0;
-  };
+template <DType D, Kick s> Value<D> jittered_reduce(const Node &n, Frame &f) {
+  Value<D> acc = s == Kick::Mul;
+  auto body = [&] { acc = jittered<D, s>(acc, eval<Value<D>>(n.a, f), f.machine->noise); };
   nest(static_cast<const Reduction *>(n.more)->loops, f, body);
-  note_sum(f, n.type, terms, sum ? magnitude : std::fabs(double(acc)));
   return acc;
+}
+
+template <DType D, Kick s> Value<D> jittered_of(const Node &n, Frame &f) {
+  Value<D> a = eval<Value<D>>(n.a, f);
+  return jittered<D, s>(a, eval<Value<D>>(n.b, f), f.machine->noise);
 }
 
 // ---- functions of scalars, in a frame of their own
@@ -168,18 +152,13 @@ void fold_into(const Fold &x, Frame &f, int64_t *acc) {
   run(fn.init, inner);
   size_t n = fn.results.size();
   for (size_t i = 0; i < n; i++) acc[i] = s.p[fn.inits[i]];
-  int64_t terms = 0;
   auto body = [&] {
-    terms++;
     for (size_t i = 0; i < n; i++) s.p[fn.params[n + i]] = int64_t(eval_any(x.args[i], f).bits);
     for (size_t i = 0; i < n; i++) s.p[fn.params[i]] = acc[i];
     run(fn.body, inner);
     for (size_t i = 0; i < n; i++) acc[i] = s.p[fn.results[i]];
   };
   nest(x.loops, f, body);
-  for (size_t i = 0; f.machine->options.measure && i < n; i++)
-    if (is_float(fn.types[i]))
-      note_sum(f, fn.types[i], terms, std::fabs(to_double(fn.types[i], Scalar{uint64_t(acc[i])})));
 }
 
 template <class V> V from_slot(int64_t slot) {
@@ -207,11 +186,20 @@ void set_reduction(Node *n, std::string_view kind) {
   else if (kind == "min") set_as<Min>(n);
   else n->i = kind == "all" ? all_of : any_of;
 }
-void measure_reduction(Node *n, std::string_view kind) {
+void jitter_reduction(Node *n, std::string_view kind) {
   if (!is_float(n->type) || (kind != "sum" && kind != "prod")) return;
-  bool sum = kind == "sum";
-  if (n->type == DType::F64) n->d = sum ? measured<double, true> : measured<double, false>;
-  else n->f = sum ? measured<float, true> : measured<float, false>;
+  with_type(n->type, [&](auto d) {
+    if constexpr (kFloating<d()>)
+      set(n, kind == "sum" ? &jittered_reduce<d(), Kick::Add> : &jittered_reduce<d(), Kick::Mul>);
+  });
+}
+void set_jittered(Node *n, Op op) {
+  with_type(n->type, [&](auto d) {
+    if constexpr (kFloating<d()>)
+      set(n, op == Op::Add   ? &jittered_of<d(), Kick::Add>
+             : op == Op::Sub ? &jittered_of<d(), Kick::Sub>
+                             : &jittered_of<d(), Kick::Mul>);
+  });
 }
 void set_fold(Node *n) {
   if (n->type == DType::F64) n->d = fold_of<double>;
@@ -341,15 +329,6 @@ void run_alloc(const Act &a, Frame &f) {
   } catch (Fault &e) {
     throw Fault{e.at == kNowhere ? a.at : e.at, fmt::format("alloc {}: {}", name_of(f, info.name), e.message)};
   }
-}
-
-void run_term(const Act &a, Frame &f) {
-  const auto &s = *static_cast<const TermAct *>(a.what);
-  double terms = 1;
-  for (const Node *n : s.domains) terms *= double(eval<int64_t>(n, f));
-  double v = to_double(s.term->type, eval_any(s.term, f));
-  note_sum(f, s.term->type, int64_t(std::min(terms, 1e15)), std::fabs(v) * terms);
-  s.store->run(*s.store, f);
 }
 
 void run_fold(const Act &a, Frame &f) {

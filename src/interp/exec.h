@@ -37,8 +37,6 @@ struct FoldAct { const Fold *fold; std::vector<const Access *> targets; std::vec
 struct Apply { const Lambda *fn; std::vector<const Node *> args; };
 struct ApplyAct { const Apply *apply; std::vector<int> slots; };
 struct Reduction { std::vector<const LoopInfo *> loops; };
-// `y[i] = y[i] + e` in a block with reduce axes, where terms are measured.
-struct TermAct { const Act *store; const Node *term; std::vector<const Node *> domains; };
 
 void run_loop(const Act &, Frame &);
 void run_if(const Act &, Frame &);
@@ -50,12 +48,12 @@ void run_alloc(const Act &, Frame &);
 void run_view(const Act &, Frame &);
 void run_fold(const Act &, Frame &);
 void run_apply(const Act &, Frame &);
-void run_term(const Act &, Frame &);
 void run_call(const Act &, Frame &);  // call.cc
 
 // Fills in the pointer of a node: kind is sum, prod, max, min, all or any; more is a Reduction, a Fold, an Apply.
 void set_reduction(Node *n, std::string_view kind);
-void measure_reduction(Node *n, std::string_view kind);  // of floats: tells options.measure of its terms
+void jitter_reduction(Node *n, std::string_view kind);  // the same of a sum or product of floats, with noise
+void set_jittered(Node *n, Op op);                       // + - * of floats with noise
 void set_fold(Node *n);
 void set_apply(Node *n);
 

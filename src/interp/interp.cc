@@ -56,13 +56,6 @@ template <class F> bool guarded(RunFault &fault, F &&f) {
 
 }  // namespace
 
-void SumMeasure::include(const SumMeasure &o) {
-  sums = std::max(sums, o.sums);
-  terms = std::max(terms, o.terms);
-  magnitude = std::max(magnitude, o.magnitude);
-  unit = std::max(unit, o.unit);
-}
-
 bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> &inputs, const RunOptions &options,
          std::vector<Array> &outputs, RunFault &fault) {
   return guarded(fault, [&] {

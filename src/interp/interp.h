@@ -12,22 +12,13 @@
 
 namespace mlc {
 
-// What the float sums of a run were like: bounds of what another order of their terms may change.
-struct SumMeasure {
-  int sums = 0;          // in the functions that ran
-  int64_t terms = 0;     // the most terms that one had
-  double magnitude = 0;  // the largest sum of |terms|, of those that are finite
-  double unit = 0;       // the largest unit roundoff of their types
-  void include(const SumMeasure &o);
-};
-
 struct RunOptions {
   bool check_undefined = true;        // a read of an element never written is a fault
   bool backwards = false;             // take the turns of order-free loops from the last to the first
   int64_t memory = int64_t(4) << 30;  // bytes that all buffers together may have
   std::vector<std::string> folders;   // where weight files are looked for (data/files.h)
   std::string module_path;            // the module's file: its folder is looked through too
-  SumMeasure *measure = nullptr;      // filled in if not null; costs time
+  uint64_t jitter = 0;                // not 0: roundings of float sums are disturbed as it seeds (interp/jitter.h)
   FILE *print = nullptr;              // what `call print(..)` writes to; null: dropped
 };
 

@@ -8,7 +8,7 @@
 namespace mlc::interp {
 
 Machine::Machine(Build &b, const Module &m, const RunOptions &o)
-    : b(b), m(m), options(o), files_(o.folders, o.module_path) {
+    : b(b), m(m), options(o), noise(o.jitter), files_(o.folders, o.module_path) {
   memory.limit = o.memory;
   memory.check = o.check_undefined;
 }
@@ -16,7 +16,7 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o)
 // ---- compiled functions
 
 Compiler Machine::compiler(const Module &home) {
-  return Compiler({b, home, nodes_, kept_, options.measure, [this](const Func *f) { return lambda(f); },
+  return Compiler({b, home, nodes_, kept_, options.jitter != 0, [this](const Func *f) { return lambda(f); },
                    [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); }});
 }
 

@@ -9,6 +9,7 @@
 #include "interp/compile.h"
 #include "interp/dims.h"
 #include "interp/interp.h"
+#include "interp/jitter.h"
 #include "interp/memory.h"
 #include "interp/strings.h"
 #include "ops/ops.h"
@@ -75,6 +76,7 @@ class Machine {
   const RunOptions options;
   Memory memory;
   Strings strings{memory};
+  Noise noise;  // of options.jitter
 
  private:
   struct Operator {  // compiled for types and known values

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "interp/exec.h"
 #include "interp/number.h"
 
 namespace mlc::interp {
@@ -390,6 +391,13 @@ Node *Nodes::binary(Op op, const Node *a, const Node *b) {
     return n;
   }
   return narrowed(t, n);
+}
+
+Node *Nodes::jittered(Op op, const Node *a, const Node *b) {
+  if (!is_float(a->type) || (op != Op::Add && op != Op::Sub && op != Op::Mul)) return binary(op, a, b);
+  Node *n = make(a->type, a, b);
+  set_jittered(n, op);
+  return n;
 }
 
 Node *Nodes::where(const Node *c, const Node *a, const Node *b) {

@@ -11,6 +11,7 @@ class Nodes {
   Node *slot(DType t, int slot);
   Node *unary(Op op, const Node *a);
   Node *binary(Op op, const Node *a, const Node *b);
+  Node *jittered(Op op, const Node *a, const Node *b);  // the same; + - * of floats with noise (interp/jitter.h)
   Node *cast(DType to, const Node *a, bool saturate = true);
   Node *bits(DType to, const Node *a);
   Node *where(const Node *c, const Node *a, const Node *b);
