@@ -2,7 +2,7 @@
 #
 #   make              the tools                       make demo         a trained network through the whole pipe
 #   make test         quick tests (under 2 minutes)   make check        everything that CI runs
-#   make update       bless the outputs of the tests  make bench        throughput of reading and printing
+#   make update       bless the outputs of the tests  make bench        speed of reading, printing, and of tools by size
 #   make install PREFIX=/usr/local                    make clean
 #   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
 #   make models       real models from PyPI packages by all routes against ONNX Runtime
@@ -48,9 +48,10 @@ update: deps all
 	@test/run --update
 	@test/examples --update
 
-bench: configure
+bench: deps configure
 	@$(build) all text_bench
-	@$(BUILD)/bin/text_bench $(filter-out test/case/fmt/bad-%,$(wildcard test/case/fmt/*.mlc))
+	@$(BUILD)/bin/text_bench $(filter-out test/case/fmt/bad-%,$(wildcard test/case/fmt/*.mlc)) || true
+	@$(BUILD)/venv/bin/python3 test/bench/scale
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)

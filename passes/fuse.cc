@@ -32,10 +32,12 @@ constexpr size_t kNone = SIZE_MAX;
 
 class Region {
  public:
-  Region(Build &b, const Module &m, Fresh &names, Diag &diag, std::vector<const Item *> &groups)
-      : b_(b), m_(m), names_(names), diag_(diag), groups_(groups) {}
+  // names: of the module's items; taken: all names in the graph.
+  Region(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
+         std::vector<const Item *> &groups)
+      : b_(b), m_(m), names_(names), taken_(taken), diag_(diag), groups_(groups) {}
 
-  Stmts fuse(const Dataflow &d, const Func &f, Values values) {
+  Stmts fuse(const Dataflow &d, Values values) {
     find_lines(d);
     dominators();
     parent_.resize(lines_.size());
@@ -43,7 +45,7 @@ class Region {
     for (size_t i = 0; i < lines_.size(); i++) parent_[i] = i, pattern_.push_back(lines_[i].pattern);
     for (int phase = 0; phase < 2; phase++)
       for (size_t i = 0; i < lines_.size(); i++) try_fuse(i, phase);
-    return written(d, f, std::move(values));
+    return written(d, std::move(values));
   }
 
  private:
@@ -196,7 +198,7 @@ class Region {
   }
 
   // The region with each group's lines replaced by one call, at the place of its last line.
-  Stmts written(const Dataflow &d, const Func &f, Values values) {
+  Stmts written(const Dataflow &d, Values values) {
     values.define(&d);
     std::map<size_t, std::vector<size_t>> members;
     for (size_t i = 0; i < lines_.size(); i++) members[find(i)].push_back(i);
@@ -211,19 +213,21 @@ class Region {
       }
       auto &group = members[find(it->second)];
       if (group.size() == 1) body.push_back(s);
-      else if (group.back() == it->second) body.push_back(call(group, f, values));
+      else if (group.back() == it->second) body.push_back(call(group, values));
     }
     return b_.list(body);
   }
 
-  const Stmt *call(const std::vector<size_t> &group, const Func &f, const Values &values) {
+  const Stmt *call(const std::vector<size_t> &group, const Values &values) {
     std::unordered_set<Sym> inside;
     for (size_t i : group)
       for (const Def &d : lines_[i].let->defs) inside.insert(d.name);
-    Fresh names(b_);
-    std::unordered_set<Sym> taken;
-    collect_all_names(&f, taken);
-    for (Sym s : taken) names.take(s);
+    std::unordered_set<Sym> own;  // names that the group adds: those of the graph keep their meaning
+    auto fresh = [&](std::string_view base) {
+      Sym s = b_.sym(base);
+      for (int k = 1; taken_.count(s) || !own.insert(s).second; k++) s = b_.sym(fmt::format("{}_{}", base, k));
+      return s;
+    };
 
     // Inputs in the order of their first use; constants become parameters.
     std::vector<Param> params;
@@ -242,7 +246,7 @@ class Region {
         if (auto *g = as<Global>(a)) {
           Sym &p = constants[g->name];
           if (!p) {
-            p = names.make(b_.text(g->name));
+            p = fresh(b_.text(g->name));
             params.push_back({Mode::In, {p, a->at, values.of(a)}}), args.push_back(a);
           }
           inner.back() = b_.name(p, a->at);
@@ -312,6 +316,7 @@ class Region {
   Build &b_;
   const Module &m_;
   Fresh &names_;
+  const std::unordered_set<Sym> &taken_;
   Diag &diag_;
   std::vector<const Item *> &groups_;
   std::vector<Line> lines_;
@@ -332,12 +337,14 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
     }
     Values values(m, *f);
     std::vector<const Item *> groups;
+    std::unordered_set<Sym> taken;
+    collect_all_names(f, taken);
     std::vector<const Stmt *> body;
     for (const Stmt *s : f->body) {
       auto *d = as<Dataflow>(s);
       if (d) {
         Dataflow n = *d;
-        n.body = Region(b, m, names, diag, groups).fuse(*d, *f, values);
+        n.body = Region(b, m, names, taken, diag, groups).fuse(*d, values);
         body.push_back(b.make(n));
       } else {
         body.push_back(s);
