@@ -50,8 +50,9 @@ update: deps all
 
 bench: deps configure
 	@$(build) all text_bench
-	@$(BUILD)/bin/text_bench $(filter-out test/case/fmt/bad-%,$(wildcard test/case/fmt/*.mlc)) || true
 	@$(BUILD)/venv/bin/python3 test/bench/scale
+	@test/bench/passes
+	@$(BUILD)/bin/text_bench $(filter-out test/case/fmt/bad-%,$(wildcard test/case/fmt/*.mlc))
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)

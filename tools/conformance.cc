@@ -189,8 +189,9 @@ void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p)
   if (!check(*p.stage.build, p.stage.module, diag)) failed("check after import: {}", first_line(diag.messages()[0]));
 }
 
-void passes(Program &stage, bool must_plan) {
+void passes(Program &stage, bool must_plan, const std::vector<std::string> &without) {
   for (const Pass *pass : usual_passes()) {
+    if (std::find(without.begin(), without.end(), pass->name) != without.end()) continue;
     Module before = stage.module;  // nodes never change
     char *text = nullptr;
     size_t size = 0;
@@ -348,7 +349,7 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
     p = Prepared();
     import(c, std::move(bind), p);
     if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
-    if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp);
+    if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp, options.without);
     if (options.route == Route::Cpp) emit(c, p);
     return {};
   } catch (const Stop &s) {

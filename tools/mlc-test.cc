@@ -18,6 +18,7 @@
 #include "conformance.h"
 #include "explain.h"
 #include "pass/pass.h"
+#include "pipeline.h"
 
 namespace mlc {
 namespace {
@@ -30,6 +31,7 @@ constexpr OptionSpec kOptions[] = {
     {"jobs,j", "N", "cases at a time; 1"},
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
+    {"without", "PASS", "leave out simplify, fuse, lower or plan; repeated"},
     {"explain", nullptr, "of what fails: the first node whose value differs"},
     {"python", "COMMAND", "of --explain: one that has the onnx package, its reference evaluator; python3"},
     {"timeout", "S", "seconds that a case may take; 60"},
@@ -133,6 +135,10 @@ int test(const Options &options) {
   how.cache = options.get("cache");
   if (!how.cache.empty()) how.cache = fs::absolute(how.cache).string();
   how.compiler = options.get("compiler", how.compiler);
+  how.without = options.all("without");
+  for (const std::string &p : how.without)
+    if (auto passes = usual_passes(); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
+      return usage(fmt::format("--without {}: expected simplify, fuse, lower or plan", p));
   auto number = [&](const char *name, const char *otherwise) {
     return strtoll(options.get(name, otherwise).c_str(), nullptr, 10);
   };
