@@ -145,7 +145,7 @@ bool Places::over_argument(const Line *l, size_t arg, bool mark) {
   const Func *k = function(c.callee);
   if (!k || k->func != FuncKind::Kernel || l->defines.size() != 1) return false;
   Sym y = l->defines[0], x = mlc::to<Name>(c.args[arg]).name;
-  if (info(type(y)->elem).bits != info(type(x)->elem).bits || !equal(type(y)->dims, type(x)->dims)) return false;
+  if (type(y)->elem != type(x)->elem || !equal(type(y)->dims, type(x)->dims)) return false;  // in C++ too one object
   if (!can_be_in_place(*k, arg)) return false;
   // The pair may overlap in this call; another call of the kernel may still give it two buffers.
   bool said = attr(b_, k->notes.attrs, "inplace");
