@@ -133,8 +133,8 @@ class Judge {
   Judge(const Options &options, const Side &a, const Side &b) : options_(options), a_(a), b_(b) {
     licences_ = a.licences;
     licences_.insert(b.licences.begin(), b.licences.end());
-    rtol_ = strtod(options.get("rtol", "0").c_str(), nullptr);
-    atol_ = strtod(options.get("atol", "0").c_str(), nullptr);
+    rtol_ = options.real("rtol", 0);
+    atol_ = options.real("atol", 0);
   }
 
   Verdict judge(const Tried &x, const Tried &y, const std::vector<Array> &inputs, bool backwards) const {
@@ -190,28 +190,62 @@ std::string output_name(const Side &s, size_t i) {
   return "";
 }
 
+// What a function is run on.
+struct Inputs {
+  const Side &side;
+  const std::vector<InputSpec> &specs;
+  const std::map<std::string, int64_t> &sizes;
+  std::mt19937_64 &random;
+  bool odd;
+  bool subscripts = false;  // some were drawn
+
+  std::vector<Array> operator()(bool want_subscripts) {
+    std::vector<int64_t> dims = extents();
+    std::vector<Array> inputs;
+    for (const InputSpec &s : specs) {
+      bool integers = is_int(s.type) && info(s.type).bits >= 32;
+      if (!s.param->def.type->tensor && s.type == DType::Index) {
+        inputs.emplace_back(DType::I64, std::vector<int64_t>{});
+        inputs.back().set(0, Scalar::of_int(sizes.at(std::string(side.b->text(s.param->def.name)))));
+      } else if (integers && is_signed(s.type) && want_subscripts && !dims.empty()) {
+        inputs.push_back(sample_subscripts(s.type, s.dims, random, dims[random() % dims.size()]));
+        subscripts = true;
+      } else {
+        inputs.push_back(sample(s.type, s.dims, random, odd, integers));
+      }
+    }
+    return inputs;
+  }
+
+  // Dimensions that a subscript may be one of: those of inputs and of constants.
+  std::vector<int64_t> extents() const {
+    std::set<int64_t> all;
+    for (const InputSpec &s : specs)
+      for (int64_t d : s.dims) all.insert(d);
+    for (const Item *i : side.m.items)
+      if (auto *c = as<Const>(i))
+        for (const Expr *e : c->type->dims)
+          if (int64_t d; int_value(e, &d)) all.insert(d);
+    return {all.upper_bound(0), all.end()};
+  }
+};
+
 int equiv(const Options &options) {
   if (options.files.size() != 2)
     return fprintf(stderr, "mlc-equiv: error: expected two files A B, found %zu\n", options.files.size()), 2;
+  std::map<std::string, int64_t> fixed = options.sizes();
+  int64_t seed = options.whole("seed", 0), runs = options.whole("runs", 12, 1);
+  int64_t most = options.whole("elements", 1000000, 0);
+  for (const char *tolerance : {"rtol", "atol"}) options.real(tolerance, 0);
   Side a, b;
   std::string name = options.get("entry");
   if (!load(a, options.files[0], name) || !load(b, options.files[1], options.get("with", name))) return 1;
   if (std::string s = mismatch(a, b); !s.empty()) return refuse("the functions have different signatures: " + s);
 
-  std::map<std::string, int64_t> fixed;
-  for (const std::string &s : options.all("bind")) {
-    size_t eq = s.find('=');
-    char *end = nullptr;
-    int64_t v = eq == std::string::npos ? 0 : strtoll(s.c_str() + eq + 1, &end, 10);
-    if (!end || *end || end == s.c_str() + eq + 1)
-      return fprintf(stderr, "mlc-equiv: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
-    fixed[s.substr(0, eq)] = v;
-  }
-  auto number = [&](const char *key, const char *otherwise) {
-    return strtoll(options.get(key, otherwise).c_str(), nullptr, 10);
-  };
-  int64_t seed = number("seed", "0"), runs = number("runs", "12"), most = number("elements", "1000000");
   std::vector<std::string> names = size_names(*a.b, *a.f);
+  for (auto &[size, n] : fixed)
+    if (std::find(names.begin(), names.end(), size) == names.end())
+      throw UsageError{no_such_size(size, a.b->text(a.f->name), names)};
   std::mt19937_64 random{uint64_t(seed)};
   Judge judge(options, a, b);
   int64_t exact = 0, close = 0, refused = 0, drawn = 0;
@@ -239,21 +273,17 @@ int equiv(const Options &options) {
     if (!found) continue;
     drawn++;
     bool odd = turn % 3 == 2, backwards = turn % 2 == 1;
-    std::vector<Array> inputs;
-    for (const InputSpec &s : specs) {
-      std::string param(a.b->text(s.param->def.name));
-      if (!s.param->def.type->tensor && s.type == DType::Index) {
-        Array x(DType::I64, {});
-        x.set(0, Scalar::of_int(sizes[param]));
-        inputs.push_back(x);
-      } else {
-        inputs.push_back(sample(s.type, s.dims, random, odd, is_int(s.type) && info(s.type).bits >= 32));
-      }
-    }
     std::string where;
     for (const std::string &n : names) where += fmt::format("{}{} = {}", where.empty() ? " at " : ", ", n, sizes[n]);
     if (backwards) where += where.empty() ? " with order-free loops backwards" : ", order-free loops backwards";
+    // Integers may be subscripts: in most runs those of some dimension, negative ones too, else 0 .. 3.
+    Inputs draw{a, specs, sizes, random, odd};
+    std::vector<Array> inputs = draw(turn % 3 != 0);
     Tried x = try_run(a, inputs, false, options), y = try_run(b, inputs, backwards, options);
+    if (!x.ran && !y.ran && draw.subscripts) {
+      inputs = draw(false);
+      x = try_run(a, inputs, false, options), y = try_run(b, inputs, backwards, options);
+    }
     if (x.ran != y.ran) {
       const Tried &bad = x.ran ? y : x;
       const Side &side = x.ran ? b : a;

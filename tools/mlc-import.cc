@@ -29,15 +29,7 @@ int import(const Options &options) {
     fmt::print(stderr, "mlc-import: error: expected one MODEL, found {}\n", options.files.size());
     return 2;
   }
-  ImportOptions import{options.files[0], {}, options.get("side"), options.has("hash")};
-  for (const std::string &bind : options.all("bind")) {
-    size_t equals = bind.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      fmt::print(stderr, "mlc-import: error: --bind {}: expected NAME=VALUE\n", bind);
-      return 2;
-    }
-    import.bind[bind.substr(0, equals)] = bind.substr(equals + 1);
-  }
+  ImportOptions import{options.files[0], options.bindings(), options.get("side"), options.has("hash")};
   std::string name = import.path == "-" ? "<stdin>" : import.path, errors;
   Build &b = *new Build;  // the process is the lifetime of the nodes
   Module m;

@@ -47,14 +47,12 @@ bool read_array(const std::string &path, DType want, Array &a, std::string &erro
   return true;
 }
 
-bool number(const std::string &s, double *v) {
-  char *end;
-  *v = strtod(s.c_str(), &end);
-  return !s.empty() && !*end;
-}
-
 int run_tool(const Options &options) {
   if (options.files.size() > 1) return fprintf(stderr, "mlc-run: error: one FILE at most\n"), 2;
+  double rtol = options.real("rtol", 0), atol = options.real("atol", 0);
+  uint64_t seed = uint64_t(options.whole("random", 0));
+  int64_t memory = options.whole("memory", RunOptions().memory, 0);
+  std::map<std::string, int64_t> sizes = options.sizes();
   Source source = Source::open(options.files.empty() ? "-" : options.files[0]);
   if (!source.error.empty()) {
     fprintf(stderr, "%s: error: %s [mlc-run]\n", source.name.c_str(), source.error.c_str());
@@ -74,15 +72,9 @@ int run_tool(const Options &options) {
     return refuse(wanted.empty() ? "the module has no graph; --entry NAME names what to run"
                                  : fmt::format("no function @{}", wanted));
 
-  // What is bound: NAME=N.
-  std::map<std::string, int64_t> sizes;
-  for (const std::string &s : options.all("bind")) {
-    size_t eq = s.find('=');
-    double v;
-    if (eq == std::string::npos || !number(s.substr(eq + 1), &v) || v != double(int64_t(v)))
-      return fprintf(stderr, "mlc-run: error: --bind %s: expected NAME=N\n", s.c_str()), 2;
-    sizes[s.substr(0, eq)] = int64_t(v);
-  }
+  for (auto &[name, n] : sizes)
+    if (auto known = size_names(b, *f); std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError{no_such_size(name, b.text(f->name), known)};
   std::vector<const Param *> params;
   for (const Param &p : f->params)
     if (p.mode != Mode::Scratch) params.push_back(&p);
@@ -100,8 +92,7 @@ int run_tool(const Options &options) {
   if (!sizes_from(b, *f, inputs, sizes, error)) return refuse(error);
   if (inputs.size() < params.size()) {
     std::vector<InputSpec> specs;
-    std::string seed = options.get("random");
-    std::mt19937_64 random(strtoull(seed.c_str(), nullptr, 10));
+    std::mt19937_64 random{seed};
     if (!input_specs(b, *f, sizes, specs, error)) return refuse(error + "; --bind NAME=N says it");
     for (size_t i = inputs.size(); i < specs.size(); i++) {
       std::string name(b.text(specs[i].param->def.name));
@@ -125,7 +116,7 @@ int run_tool(const Options &options) {
   run_options.folders = options.all("include");
   run_options.module_path = options.files.empty() ? "" : options.files[0];
   run_options.print = stderr;
-  if (options.has("memory")) run_options.memory = strtoll(options.get("memory").c_str(), nullptr, 10);
+  run_options.memory = memory;
   std::vector<Array> outputs;
   RunFault fault;
   if (!run(b, m, *f, inputs, run_options, outputs, fault)) {
@@ -141,10 +132,6 @@ int run_tool(const Options &options) {
   auto expected = options.all("expect");
   if (expected.size() > outputs.size())
     return refuse(fmt::format("the run has {} outputs, found {} to expect", outputs.size(), expected.size()));
-  double rtol = 0, atol = 0;
-  if ((options.has("rtol") && !number(options.get("rtol"), &rtol)) ||
-      (options.has("atol") && !number(options.get("atol"), &atol)))
-    return fprintf(stderr, "mlc-run: error: --rtol, --atol: expected a number\n"), 2;
   for (size_t i = 0; i < expected.size(); i++) {
     Array want;
     if (!read_array(expected[i], outputs[i].type == DType::Index ? DType::I64 : outputs[i].type, want, error))

@@ -139,11 +139,8 @@ int test(const Options &options) {
   for (const std::string &p : how.without)
     if (auto passes = usual_passes(); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
       return usage(fmt::format("--without {}: expected simplify, fuse, lower or plan", p));
-  auto number = [&](const char *name, const char *otherwise) {
-    return strtoll(options.get(name, otherwise).c_str(), nullptr, 10);
-  };
-  int64_t jobs = number("jobs", "1"), seconds = number("timeout", "60"), megabytes = number("memory", "6144");
-  if (jobs < 1 || seconds < 1 || megabytes < 1) return usage("-j, --timeout, --memory: expected a number above 0");
+  int64_t jobs = options.whole("jobs", 1, 1), seconds = options.whole("timeout", 60, 1);
+  int64_t megabytes = options.whole("memory", 6144, 1);
   if (options.files.empty()) return usage("expected a DIR");
   bool verbose = options.has("verbose");
 

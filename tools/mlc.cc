@@ -55,6 +55,8 @@ class Driver {
     codegen_.cpp.name = options_.get("name", model_name(model_));
     if (project_name(codegen_.cpp.name) != codegen_.cpp.name)
       return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, project_name(codegen_.cpp.name)));
+    if (auto bound = options_.bindings(); is_text() && !bound.empty())
+      return usage(fmt::format("--bind {}: a module has its sizes already", bound.begin()->first));
     codegen_.folder = options_.get("output");
     codegen_.with_main = options_.has("main");
     codegen_.folders = {folder_of(model_)};
@@ -118,12 +120,7 @@ class Driver {
       diag.print(stderr);
       return ok;
     }
-    ImportOptions o{model_, {}, "", false};
-    for (const std::string &b : options_.all("bind")) {
-      size_t equals = b.find('=');
-      if (equals == 0 || equals == std::string::npos) return usage(fmt::format("--bind {}: expected NAME=VALUE", b)), false;
-      o.bind[b.substr(0, equals)] = b.substr(equals + 1);
-    }
+    ImportOptions o{model_, options_.bindings(), "", false};
     stage_.build = std::make_unique<Build>();
     std::string errors;
     if (import_onnx(*stage_.build, o, stage_.module, errors)) return true;

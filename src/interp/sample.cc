@@ -21,6 +21,11 @@ std::vector<std::string> size_names(const Build &b, const Func &f) {
   return names;
 }
 
+std::string no_such_size(const std::string &name, std::string_view function, const std::vector<std::string> &known) {
+  std::string has = known.empty() ? "it has none" : fmt::format("its sizes are {}", fmt::join(known, ", "));
+  return fmt::format("--bind {}: @{} has no size {}, {}", name, function, name, has);
+}
+
 bool input_specs(const Build &b, const Func &f, const std::map<std::string, int64_t> &sizes,
                  std::vector<InputSpec> &out, std::string &error) {
   IndexValues names;
@@ -101,6 +106,17 @@ Array sample(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random,
       if (strange && !indices) a.set(i, random() & 1 ? highest(t) : lowest(t));
       else a.set(i, narrow(t, v));
     }
+  }
+  return a;
+}
+
+Array sample_subscripts(DType t, const std::vector<int64_t> &dims, std::mt19937_64 &random, int64_t n) {
+  Array a(t, dims);
+  for (int64_t i = 0, count = a.size(); i < count; i++) {
+    const int64_t ends[] = {0, n - 1, -1, -n};
+    bool end = random() & 1;
+    uint64_t draw = random();
+    a.set(i, narrow(t, end ? ends[draw % 4] : int64_t(draw % uint64_t(2 * n)) - n));
   }
   return a;
 }

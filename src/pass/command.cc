@@ -1,10 +1,14 @@
 #include "pass/command.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -19,6 +23,12 @@ static constexpr OptionSpec kCommon[] = {
     {"version", nullptr, "print the version and exit"},
 };
 
+// All of s is a decimal integer of 64 bits.
+static bool whole_number(const std::string &s, int64_t *v) {
+  auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), *v);
+  return error == std::errc() && end == s.data() + s.size();
+}
+
 static void help(const Usage &u) {
   printf("Usage: %s [OPTION]... %s\n%s.\n\nOptions:\n", u.tool.c_str(), u.operands, u.summary);
   auto line = [](const OptionSpec &o) {
@@ -31,7 +41,14 @@ static void help(const Usage &u) {
   for (const OptionSpec &o : kCommon) line(o);
 }
 
+// A closed descriptor is filled with one that cannot be written, so that no file that is opened takes its place.
+static void fill_descriptors() {
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDONLY);
+}
+
 int parse_command(int argc, char **argv, const Usage &u, Options &options) {
+  fill_descriptors();
   po::options_description all;
   auto declare = [&](const OptionSpec &o) {
     if (o.arg) all.add_options()(o.name, po::value<std::vector<std::string>>(), "");
@@ -56,9 +73,56 @@ int parse_command(int argc, char **argv, const Usage &u, Options &options) {
     auto &to = name == "operand" ? options.files : options.values[name];
     if (auto *list = boost::any_cast<std::vector<std::string>>(&value.value())) to = *list;
   }
-  if (options.has("help")) return help(u), fflush(stdout) ? 1 : 0;
-  if (options.has("version")) return printf("%s " MLC_VERSION "\n", u.tool.c_str()), fflush(stdout) ? 1 : 0;
+  if (options.has("help")) return help(u), finished(u.tool, 0);
+  if (options.has("version")) return printf("%s " MLC_VERSION "\n", u.tool.c_str()), finished(u.tool, 0);
   return -1;
+}
+
+int64_t Options::whole(const std::string &name, int64_t otherwise, int64_t least) const {
+  if (!has(name)) return otherwise;
+  std::string s = get(name);
+  int64_t v;
+  if (!whole_number(s, &v)) throw UsageError{fmt::format("--{} {}: expected an integer", name, s)};
+  if (v < least) throw UsageError{fmt::format("--{} {}: expected at least {}", name, s, least)};
+  return v;
+}
+
+double Options::real(const std::string &name, double otherwise) const {
+  if (!has(name)) return otherwise;
+  std::string s = get(name);
+  char *end = nullptr;
+  double v = s.empty() || isspace(static_cast<unsigned char>(s[0])) ? 0 : strtod(s.c_str(), &end);
+  if (!end || *end || !(v >= 0) || v == HUGE_VAL)
+    throw UsageError{fmt::format("--{} {}: expected a number of at least 0", name, s)};
+  return v;
+}
+
+std::map<std::string, std::string> Options::bindings() const {
+  std::map<std::string, std::string> all_of_them;
+  for (const std::string &s : all("bind")) {
+    size_t eq = s.find('=');
+    if (eq == 0 || eq == std::string::npos) throw UsageError{fmt::format("--bind {}: expected NAME=VALUE", s)};
+    auto [it, added] = all_of_them.try_emplace(s.substr(0, eq), s.substr(eq + 1));
+    if (!added && it->second != s.substr(eq + 1))
+      throw UsageError{fmt::format("--bind {}: {} is {} already", s, it->first, it->second)};
+  }
+  return all_of_them;
+}
+
+std::map<std::string, int64_t> Options::sizes() const {
+  std::map<std::string, int64_t> numbers;
+  for (auto &[name, value] : bindings())
+    if (!whole_number(value, &numbers[name]))
+      throw UsageError{fmt::format("--bind {}={}: expected NAME=N, N an integer", name, value)};
+  return numbers;
+}
+
+int finished(const std::string &tool, int rc) {
+  errno = 0;
+  bool failed = ferror(stdout);
+  if ((fflush(stdout) == 0 && !failed) || rc) return rc;
+  fprintf(stderr, "%s: error: cannot write: %s\n", tool.c_str(), errno ? strerror(errno) : "standard output failed");
+  return 1;
 }
 
 static int run_in_memory(const std::function<int()> &f) {

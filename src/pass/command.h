@@ -19,6 +19,9 @@ int parse_command(int argc, char **argv, const Usage &usage, Options &options);
 // Runs f on a stack of 1 GB (touched pages only cost memory), so that recursion over any text that reads is safe.
 int on_large_stack(const std::function<int()> &f);
 
+// What a tool ends with: rc, but 1 and a message if what it printed could not be written.
+int finished(const std::string &tool, int rc);
+
 // Writes all of `text` to the file `path`, or to standard output for "" and "-". False: `error` says why.
 bool write_all(const std::string &path, std::string_view text, std::string *error);
 

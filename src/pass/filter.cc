@@ -54,11 +54,18 @@ static int run_filter(const Pass &pass, const Options &options) {
 
 static int timed(const std::string &tool, const Options &options, const std::function<int()> &f) {
   auto start = std::chrono::steady_clock::now();
-  int rc = on_large_stack(f);
+  int rc = on_large_stack([&] {
+    try {
+      return f();
+    } catch (const UsageError &e) {
+      fprintf(stderr, "%s: error: %s; %s --help tells the options\n", tool.c_str(), e.message.c_str(), tool.c_str());
+      return 2;
+    }
+  });
   std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
   if (options.has("time")) fprintf(stderr, "%s: %.2f ms\n", tool.c_str(), ms.count());
+  rc = finished(tool, rc);
   fflush(stderr);
-  fflush(stdout);
   _exit(rc);  // nothing is torn down: the arenas go with the process
 }
 

@@ -31,6 +31,17 @@ class Options {  // what the command line said, parsed by pass/command.cc
     auto it = values.find(name);
     return it == values.end() ? std::vector<std::string>{} : it->second;
   }
+  // The value of an option as a number; throws UsageError where it is none, is less than `least` or has anything
+  // behind it.
+  int64_t whole(const std::string &name, int64_t otherwise, int64_t least = INT64_MIN) const;
+  double real(const std::string &name, double otherwise) const;  // finite, 0 or more
+  // The --bind NAME=VALUE options; UsageError where one is none, or a name comes twice with different values.
+  std::map<std::string, std::string> bindings() const;
+  std::map<std::string, int64_t> sizes() const;  // the same, of integers
+};
+
+struct UsageError {  // the command line is wrong: tools end with 2
+  std::string message;
 };
 
 struct Pass {
