@@ -52,21 +52,26 @@ class Lower {
   // Strings are known to the graph interpreter alone: where they are is an error, at each place.
   bool has_strings(const Func &f) {
     bool found = false;
-    auto look = [&](const Type *t, Sym name, uint32_t at) {
+    auto look = [&](const Type *t, Sym name, uint32_t at, Syms from) {
       if (t->elem != DType::Str) return;
       found = true;
-      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be lowered", b_.text(name));
+      std::string node = from.empty() ? "" : fmt::format(", from \"{}\"", b_.text(from[0]));
+      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be lowered{}", b_.text(name), node);
     };
-    for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at);
+    for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at, {});
     each_stmt(f.body, [&](const Stmt *s) {
       auto *let = as<Let>(s);
       auto *branch = as<IfValue>(s);
       auto *loop = as<Loop>(s);
-      for (const Def &d : let ? let->defs : branch ? branch->defs : loop ? loop->defs : Defs()) look(d.type, d.name, d.at);
-      for (const Carry &c : loop ? loop->carry : std::span<const Carry>()) look(c.def.type, c.def.name, c.def.at);
+      Syms from = let ? let->from : branch ? branch->from : loop ? loop->from : Syms();
+      for (const Def &d : let ? let->defs : branch ? branch->defs : loop ? loop->defs : Defs())
+        look(d.type, d.name, d.at, from);
+      for (const Carry &c : loop ? loop->carry : std::span<const Carry>())
+        look(c.def.type, c.def.name, c.def.at, from);
       auto *call = let ? as<Call>(let->value) : nullptr;
       for (const Expr *e : call ? call->args : Exprs())
-        if (auto *g = as<Global>(e); g && m_.constant(g->name)) look(m_.constant(g->name)->type, g->name, e->at);
+        if (auto *g = as<Global>(e); g && m_.constant(g->name))
+          look(m_.constant(g->name)->type, g->name, e->at, from);
     });
     return found;
   }

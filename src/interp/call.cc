@@ -194,7 +194,8 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
   results = text_operator(*this, use);
   for (size_t i = 0; i < use.into.size(); i++) {
     if (use.into[i].text() != results[i].text())
-      throw Fault{use.at, fmt::format("{} gives {}, its destination is {}", op->name, results[i].text(), use.into[i].text())};
+      throw Fault{use.at, fmt::format("{} gives {}, its destination is {}", op->name, results[i].text(),
+                                      use.into[i].text())};
     copy(use.into[i].ref, results[i].ref);
   }
   return results;

@@ -75,7 +75,8 @@ class Text {
 
  private:
   template <class... A> [[noreturn]] void fail(fmt::format_string<A...> f, A &&...a) const {
-    throw Fault{use_.at, fmt::format("{}{}: {}", op_.name, m_.origin(use_.from), fmt::format(f, std::forward<A>(a)...))};
+    std::string what = fmt::format(f, std::forward<A>(a)...);
+    throw Fault{use_.at, fmt::format("{}{}: {}", op_.name, m_.origin(use_.from), what)};
   }
 
   const Expr *attr(std::string_view name) const { return mlc::attr(m_.b, use_.attrs, name); }
@@ -171,7 +172,10 @@ class Text {
     int64_t most = number("maxsplit", -1);
     std::vector<std::vector<std::string>> all;
     size_t width = 0;
-    for (const std::string &s : x.texts) all.push_back(parts(s, delimiter, most)), width = std::max(width, all.back().size());
+    for (const std::string &s : x.texts) {
+      all.push_back(parts(s, delimiter, most));
+      width = std::max(width, all.back().size());
+    }
     std::vector<int64_t> dims = x.dims;
     dims.push_back(int64_t(width));
     Value y = made(DType::Str, dims, [&](size_t i) {
@@ -260,9 +264,8 @@ bool has_strings(const OperatorUse &use) {
     auto *list = as<List>(e);
     return as<Str>(e) || (list && !list->items.empty() && as<Str>(list->items[0]));
   };
-  return (use.wanted && use.wanted->elem == DType::Str) ||
-         std::any_of(use.args.begin(), use.args.end(),
-                     [&](const OperatorArg &a) { return a.value.type == DType::Str || (a.literal && text(a.literal)); });
+  auto is_text = [&](const OperatorArg &a) { return a.value.type == DType::Str || (a.literal && text(a.literal)); };
+  return (use.wanted && use.wanted->elem == DType::Str) || std::any_of(use.args.begin(), use.args.end(), is_text);
 }
 
 }  // namespace mlc::interp

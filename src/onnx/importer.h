@@ -30,8 +30,8 @@ struct Constant {
   Text from;
 };
 
-// A sequence by its elements, or an optional by what it holds: no value or one. Known wherever it occurs; the text that is
-// written has tensors only.
+// A sequence by its elements, or an optional by what it holds: no value or one. Known wherever it occurs; the text that
+// is written has tensors only.
 struct Value;
 struct Group {
   bool optional = false;

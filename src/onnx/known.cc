@@ -415,8 +415,8 @@ constexpr Row kRows[] = {
     {"Where", where_},      {"Cast", cast_},        {"CastLike", cast_},    {"Identity", same},   {"Reshape", same},
     {"Squeeze", same},      {"Unsqueeze", same},    {"Flatten", same},      {"Shape", shape},     {"Size", size},
     {"Gather", gather},     {"Concat", concat},     {"Slice", slice},       {"Range", range},     {"Expand", expand},
-    {"ConstantOfShape", constant_of_shape},         {"Split", split},       {"ReduceProd", reduce}, {"ReduceSum", reduce},
-    {"ReduceMax", reduce},  {"ReduceMin", reduce},  {"Transpose", transpose},
+    {"ConstantOfShape", constant_of_shape},         {"Split", split},       {"ReduceProd", reduce},
+    {"ReduceSum", reduce},  {"ReduceMax", reduce},  {"ReduceMin", reduce},  {"Transpose", transpose},
 };
 
 }  // namespace

@@ -159,7 +159,7 @@ void one_hot_encoder(Expansion &e) {
   e.give(0, e.cast(hit, DType::F32));
 }
 
-// ---- LabelEncoder: the value of the first key that equals x, or a default
+// ---- LabelEncoder, CategoryMapper: the value of the first key that equals x, or a default
 
 namespace {
 struct List {  // keys or values, in one of the forms that the attributes have
@@ -188,7 +188,35 @@ List listed(Expansion &e, Text floats, Text ints, Text strings, Text tensor) {
   if (v.empty()) return {};
   return {DType::I64, e.ints(ints, v, {int64_t(v.size())}), int64_t(v.size())};
 }
+
+Term looked_up(Expansion &e, Term x, Term keys, Term values, Term otherwise, bool nan_fits) {
+  Term hits = e.op("Equal", {e.unsqueeze(x, -1), keys});
+  if (nan_fits) {
+    Term both = e.op("And", {e.unsqueeze(e.op("IsNaN", {x}), -1), e.op("IsNaN", {keys})});
+    hits = e.op("Or", {hits, both});
+  }
+  Term flags = e.cast(hits, DType::I32);
+  auto keep = attribute("keepdims", int64_t{0});
+  Term place = e.op("ArgMax", {flags}, {attribute("axis", int64_t{-1}), keep});
+  Term any = e.cast(e.op("ReduceMax", {flags, e.axes({-1})}, {keep}), DType::Bool);
+  return e.where(any, e.op("Gather", {values, place}), otherwise);
+}
 }  // namespace
+
+// Strings become integers, integers strings.
+void category_mapper(Expansion &e) {
+  Term x = e.in(0);
+  std::vector<int64_t> ints = e.integers("cats_int64s");
+  std::vector<Text> texts = e.texts("cats_strings");
+  int64_t n = int64_t(ints.size()), integer = e.integer("default_int64", -1);
+  Text text = e.text("default_string", "_Unused");
+  if (ints.empty() || ints.size() != texts.size())
+    invalid("{} categories that are integers and {} that are strings", ints.size(), texts.size());
+  Term numbers = e.ints("cats_int64s", ints, {n}), names = e.strings("cats_strings", texts, {n});
+  if (x.elem() == DType::Str) return e.give(0, looked_up(e, x, names, numbers, e.ints("default", {integer}, {}), false));
+  if (x.elem() != DType::I64) invalid("expected i64 or str, found {}", dtype_name(x.elem()));
+  e.give(0, looked_up(e, x, numbers, names, e.strings("default", {text}, {}), false));
+}
 
 void label_encoder(Expansion &e) {
   Term x = e.in(0);
@@ -205,16 +233,8 @@ void label_encoder(Expansion &e) {
                    : values.type == DType::Str ? e.strings("default", {text}, {})
                    : is_int(values.type) ? e.ints("default", {integer}, {}, values.type)
                                          : e.floats("default", {number}, {}, values.type);
-  Term hits = e.op("Equal", {e.unsqueeze(x, -1), keys.term});
-  if (is_float(x.elem()) && e.use.opset >= 4) {  // a key that is NaN fits NaN
-    Term both = e.op("And", {e.unsqueeze(e.op("IsNaN", {x}), -1), e.op("IsNaN", {keys.term})});
-    hits = e.op("Or", {hits, both});
-  }
-  Term flags = e.cast(hits, DType::I32);
-  auto keep = attribute("keepdims", int64_t{0});
-  Term place = e.op("ArgMax", {flags}, {attribute("axis", int64_t{-1}), keep});
-  Term any = e.cast(e.op("ReduceMax", {flags, e.axes({-1})}, {keep}), DType::Bool);
-  e.give(0, e.where(any, e.op("Gather", {values.term, place}), otherwise));
+  bool nan_fits = is_float(x.elem()) && e.use.opset >= 4;  // a key that is NaN fits NaN
+  e.give(0, looked_up(e, x, keys.term, values.term, otherwise, nan_fits));
 }
 
 // ---- linear models: x c' + intercepts

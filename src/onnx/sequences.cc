@@ -1,5 +1,5 @@
-// Sequences and optionals end here: a sequence is the list of its elements, an optional what it holds, and both are known
-// wherever they occur.
+// Sequences and optionals end here: a sequence is the list of its elements, an optional what it holds, and both are
+// known wherever they occur.
 //   s = SequenceConstruct(x, y)                  s = x, y
 //   t = SequenceInsert(s, z, 0)                  t = z, x, y
 //   r = ConcatFromSequence(t) {axis = 1}         r = Concat(z, x, y) {axis = 1}

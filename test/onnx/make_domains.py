@@ -26,6 +26,14 @@ OPSETS = {"": 17, "ai.onnx.ml": 3, "com.microsoft": 1}
 seen = set()
 
 
+def type_of(array):
+    return T.STRING if array.dtype.kind in "UO" else TYPES[array.dtype]
+
+
+def plain(array):
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
 def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, reference=None, found=None):
     """The model with its inputs (a dict) and what ONNX Runtime makes of them, unless that is given."""
     assert name not in seen, name
@@ -48,7 +56,7 @@ def write(name, model, inputs, rtol=1e-3, atol=1e-5, expected=None, reference=No
     (folder / "tolerance").write_text(f"{rtol} {atol}\n")
     for tag, values, infos in (("input", inputs.values(), inputs), ("output", found, [o.name for o in model.graph.output])):
         for i, (value, info) in enumerate(zip(values, infos)):
-            tensor = numpy_helper.from_array(np.asarray(value), info)
+            tensor = numpy_helper.from_array(plain(np.asarray(value)), info)
             (data / f"{tag}_{i}.pb").write_bytes(tensor.SerializeToString(deterministic=True))
 
 
@@ -62,7 +70,7 @@ def case(name, op, inputs, outputs=1, domain="com.microsoft", constants=(), opse
     given = {k: np.asarray(v) for k, v in inputs.items() if v is not None}
     node = h.make_node(op, names, results, name=op.lower(), domain=domain, **attributes, **(more or {}))
     free = free or {}
-    infos = [h.make_tensor_value_info(k, TYPES[v.dtype], free.get(k, v.shape)) for k, v in given.items() if k not in constants]
+    infos = [h.make_tensor_value_info(k, type_of(v), free.get(k, v.shape)) for k, v in given.items() if k not in constants]
     opsets = dict(OPSETS)
     if opset:
         opsets[domain] = opset
@@ -120,6 +128,12 @@ ml("label_encoder_int", "LabelEncoder", {"x": np.int64([[3, 1], [8, 2]])}, keys_
 ml("label_encoder_float", "LabelEncoder", {"x": np.float32([1.5, np.nan, 2.5, 4])}, keys_floats=[1.5, np.nan, 2.5],
    values_floats=[0.5, 9.0, 0.25], default_float=-1.0, opset=4)
 ml("label_encoder_mixed", "LabelEncoder", {"x": np.int64([3, 1, 8])}, keys_int64s=[1, 3], values_floats=[0.5, 1.5])
+words = np.array([["b", "a"], ["", "\u00e4"]])
+ml("label_encoder_strings", "LabelEncoder", {"x": words}, keys_strings=["a", "b", "\u00e4"], values_strings=["first", "", "third"],
+   default_string="none")
+ml("label_encoder_string_float", "LabelEncoder", {"x": words}, keys_strings=["a", "b"], values_floats=[0.5, 1.5], free={"x": ["n", 2]})
+ml("category_mapper", "CategoryMapper", {"x": words}, cats_int64s=[4, 7], cats_strings=["a", "b"], default_int64=-5)
+ml("category_mapper_back", "CategoryMapper", {"x": np.int64([7, 1, 4])}, cats_int64s=[4, 7], cats_strings=["a", "b"])
 coefficients = [float(v) for v in f32(12)]
 for transform in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"):
     ml(f"linear_regressor_{transform.lower()}", "LinearRegressor", {"x": x}, coefficients=[0.1 * v for v in coefficients] if transform == "PROBIT" else coefficients,
