@@ -159,18 +159,20 @@ void variadic(Define &d) {
   });
 }
 
-// max first, then min: with min > max the result is max.
+// max first, then min: with min > max the result is max. A bound is a scalar, or what exporters write for one: f32[1].
 std::vector<Dims> clip_shape(OpUse &u) {
   for (size_t k = 1; k < u.inputs(); ++k)
-    if (u.has(k) && u.rank(k)) u.fail(u.input_name(k) + ": expected a scalar");
+    if (u.has(k) && u.rank(k) && (u.rank(k) > 1 || !is_int(u.dims(k)[0].e, 1)))
+      u.fail(u.input_name(k) + ": expected a scalar");
   return {u.dims(0)};
 }
 void clip(Define &d) {
   Tensor x = d.in(0);
   d.compute(d.out(), [&](const Indices &i) {
-    X v = x(i);
-    if (d.has(1)) v = max(v, d.in(1)({}));
-    if (d.has(2)) v = min(v, d.in(2)({}));
+    X v = x(i), first = lit(d.b, int64_t{0});
+    auto bound = [&](size_t k) { return d.in(k)(Indices(d.in(k).rank(), first)); };
+    if (d.has(1)) v = max(v, bound(1));
+    if (d.has(2)) v = min(v, bound(2));
     return v;
   });
 }
