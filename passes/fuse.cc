@@ -3,12 +3,13 @@
 //   y: T = Relu(t)            ->    group @gemm_relu(..) { t: T = Gemm(..); y: T = Relu(t) }
 //
 // Pattern kinds and post-dominators, after TVM (Chen et al., OSDI 2018; the rules are listed in mlc-fuse(1)): a line joins
-// the group of its post-dominator if every line on every path between them allows it. Works on each dataflow region;
-// results of the region are barriers, since they must exist.
+// the group of its post-dominator if every line on every path between them allows it. Works on each dataflow region
+// and each body of a branch or loop; results of the region, what a body yields, are barriers, since they must exist.
 #include <algorithm>
 #include <map>
 
 #include "graph/values.h"
+#include "ir/edit.h"
 #include "pass/pass.h"
 
 namespace mlc {
@@ -29,6 +30,10 @@ struct Line {
   size_t depth;
 };
 constexpr size_t kNone = SIZE_MAX;
+
+// The statement with what its bodies hold fused: a branch or loop that has values.
+const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
+                        std::vector<const Item *> &groups, const Stmt *s, const Values &values);
 
 class Region {
  public:
@@ -208,7 +213,7 @@ class Region {
     for (const Stmt *s : d.body) {
       auto it = index.find(s);
       if (it == index.end()) {
-        body.push_back(s);
+        body.push_back(inside(s, values));
         continue;
       }
       auto &group = members[find(it->second)];
@@ -216,6 +221,10 @@ class Region {
       else if (group.back() == it->second) body.push_back(call(group, values));
     }
     return b_.list(body);
+  }
+
+  const Stmt *inside(const Stmt *s, const Values &values) {
+    return fuse_bodies(b_, m_, names_, taken_, diag_, groups_, s, values);
   }
 
   const Stmt *call(const std::vector<size_t> &group, const Values &values) {
@@ -325,6 +334,26 @@ class Region {
   std::vector<Pattern> pattern_;
 };
 
+const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
+                        std::vector<const Item *> &groups, const Stmt *s, const Values &values) {
+  auto body = [&](const Yield &y, std::span<const Carry> carry) {
+    Values here = values;
+    for (const Carry &c : carry) here.define(c.def);
+    std::unordered_set<Sym> read;
+    for (Exprs list : {y.yields, y.stacks})
+      for (const Expr *e : list) collect_names(e, read);
+    std::vector<Sym> outputs(read.begin(), read.end());
+    std::sort(outputs.begin(), outputs.end());
+    Yield n = y;
+    n.body = Region(b, m, names, taken, diag, groups).fuse(*b.make(Dataflow{{}, b.list(outputs), y.body}), std::move(here));
+    return n;
+  };
+  if (auto *i = as<IfValue>(s))
+    return edited(b, *i, [&](IfValue &n) { n.then = body(i->then, {}), n.other = body(i->other, {}); });
+  if (auto *l = as<Loop>(s)) return edited(b, *l, [&](Loop &n) { n.body = body(l->body, l->carry); });
+  return s;
+}
+
 void run(Build &b, Module &m, const Options &, Diag &diag) {
   Fresh names(b);
   take_names(m, names);
@@ -347,7 +376,7 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
         n.body = Region(b, m, names, taken, diag, groups).fuse(*d, values);
         body.push_back(b.make(n));
       } else {
-        body.push_back(s);
+        body.push_back(fuse_bodies(b, m, names, taken, diag, groups, s, values));
       }
       values.define(s);
     }
