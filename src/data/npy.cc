@@ -247,8 +247,9 @@ std::string write_npy(const Array &a) {
   std::string dims;
   for (int64_t d : a.dims) dims += fmt::format("{}{}", dims.empty() ? "" : " ", d) + ",";
   if (a.rank() > 1) dims.pop_back();
-  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   letter->size == 1 && a.type != DType::Str ? '|' : '<', letter->kind, letter->size, dims);
+  bool bytes = letter->size == 1 && a.type != DType::Str;
+  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}", bytes ? '|' : '<',
+                                   letter->kind, letter->size, dims);
   header.append(63 - (10 + header.size()) % 64, ' ') += '\n';  // elements start at a multiple of 64
   std::string out(kMagic);
   out += {1, 0, char(header.size() & 0xff), char(header.size() >> 8)};

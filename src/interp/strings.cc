@@ -7,6 +7,7 @@
 #include <wctype.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/utf8.h"
@@ -89,10 +90,9 @@ class Text {
     return s ? s->value : otherwise;
   }
 
-  // Input i as the strings that it holds.
+  // Input i by the numbers of its strings; each different string is looked at once, whatever the size of the tensor.
   struct Input {
-    std::vector<int64_t> dims;
-    std::vector<std::string> texts;
+    std::vector<int64_t> dims, numbers;
   };
   Input input(size_t i) {
     Input in;
@@ -103,66 +103,76 @@ class Text {
       if (list) in.dims = {int64_t(list->items.size())};
       for (const Expr *e : list ? list->items : Exprs(&a.literal, 1)) {
         if (!as<Str>(e)) fail("input {}: expected strings", i);
-        in.texts.emplace_back(to<Str>(e).value);
+        in.numbers.push_back(m_.strings.number(to<Str>(e).value));
       }
       return in;
     }
     if (a.value.type != DType::Str || a.value.is_scalar()) fail("input {}: expected str, found {}", i, a.value.text());
-    in.dims = a.value.ref.dims;
     const Ref &r = a.value.ref;
+    in.dims = r.dims;
     each_element(r, [&](int64_t off, const auto &) {
-      in.texts.push_back(m_.strings.text(load(DType::I64, r.data(), size_t(off)).as_int()));
+      in.numbers.push_back(load(stored(DType::Str), r.data(), size_t(off)).as_int());
     });
     return in;
+  }
+  template <class T, class F> std::unordered_map<int64_t, T> of_each(const Input &in, F &&f) {
+    std::unordered_map<int64_t, T> results;
+    for (int64_t n : in.numbers)
+      if (!results.count(n)) results.emplace(n, f(std::string_view(m_.strings.text(n))));
+    return results;
   }
 
   // A tensor whose elements give(i) says, in row-major order.
   template <class F> Value made(DType t, std::vector<int64_t> dims, F &&give) {
     Ref r = Ref::dense(m_.memory, t, std::move(dims), true);
-    for (int64_t i = 0, n = r.count(); i < n; i++) store(stored(t), r.data(), size_t(i), give(size_t(i)));
+    for (int64_t i = 0, n = r.count(); i < n; i++)
+      store(stored(t), r.data(), size_t(i), Scalar::of_int(give(size_t(i))));
     return Value::of(r);
-  }
-  Value strings(std::vector<int64_t> dims, const std::vector<std::string> &v) {
-    return made(DType::Str, std::move(dims), [&](size_t i) { return Scalar::of_int(m_.strings.number(v[i])); });
   }
 
   std::vector<Value> concat() {  // numpy's broadcasting
     Input x = input(0), y = input(1);
     size_t rank = std::max(x.dims.size(), y.dims.size());
+    auto shown = [](const Input &in) { return fmt::format("[{}]", fmt::join(in.dims, ", ")); };
+    std::string shapes = shown(x) + " and " + shown(y);
     for (Input *in : {&x, &y}) in->dims.insert(in->dims.begin(), rank - in->dims.size(), 1);
     std::vector<int64_t> dims;
     for (size_t d = 0; d < rank; d++) {
       int64_t p = x.dims[d], q = y.dims[d];
-      if (p != q && p != 1 && q != 1)
-        fail("[{}] and [{}] do not broadcast", fmt::join(x.dims, ", "), fmt::join(y.dims, ", "));
+      if (p != q && p != 1 && q != 1) fail("{} do not broadcast", shapes);
       dims.push_back(p == 1 ? q : p);
     }
-    auto place = [&](const Input &in, int64_t i) {
+    auto element = [&](const Input &in, int64_t i) {
       int64_t at = 0, stride = 1;
       for (size_t d = rank; d-- > 0; i /= dims[d])
         at += in.dims[d] == 1 ? 0 : i % dims[d] * stride, stride *= in.dims[d];
-      return size_t(at);
+      return in.numbers[size_t(at)];
     };
+    std::map<std::pair<int64_t, int64_t>, int64_t> joined;
     return {made(DType::Str, dims, [&](size_t i) {
-      return Scalar::of_int(m_.strings.number(x.texts[place(x, int64_t(i))] + y.texts[place(y, int64_t(i))]));
+      int64_t p = element(x, int64_t(i)), q = element(y, int64_t(i));
+      auto [it, added] = joined.try_emplace({p, q});
+      if (added) it->second = m_.strings.number(m_.strings.text(p) + m_.strings.text(q));
+      return it->second;
     })};
   }
 
   // At a delimiter, or at white space that counts once and not at the ends; at most `most` times, the rest stays whole.
-  static std::vector<std::string> parts(std::string_view s, std::string_view delimiter, int64_t most) {
-    std::vector<std::string> list;
+  std::vector<int64_t> parts(std::string_view s, std::string_view delimiter, int64_t most) {
+    std::vector<int64_t> list;
     constexpr std::string_view kSpace = " \t\n\v\f\r";
-    if (delimiter.empty()) s.remove_prefix(std::min(s.find_first_not_of(kSpace), s.size()));
+    auto skip = [&] { s.remove_prefix(delimiter.empty() ? std::min(s.find_first_not_of(kSpace), s.size()) : 0); };
+    skip();
     if (delimiter.empty() && s.empty()) return list;
     while (most < 0 || int64_t(list.size()) < most) {
       size_t end = delimiter.empty() ? s.find_first_of(kSpace) : s.find(delimiter);
       if (end == s.npos) break;
-      list.emplace_back(s.substr(0, end));
+      list.push_back(m_.strings.number(s.substr(0, end)));
       s.remove_prefix(end + std::max<size_t>(delimiter.size(), 1));
-      if (delimiter.empty()) s.remove_prefix(std::min(s.find_first_not_of(kSpace), s.size()));
+      skip();
       if (delimiter.empty() && s.empty()) return list;
     }
-    list.emplace_back(s);
+    list.push_back(m_.strings.number(s));
     return list;
   }
 
@@ -170,19 +180,16 @@ class Text {
     Input x = input(0);
     std::string_view delimiter = word("delimiter", "");
     int64_t most = number("maxsplit", -1);
-    std::vector<std::vector<std::string>> all;
+    auto all = of_each<std::vector<int64_t>>(x, [&](std::string_view s) { return parts(s, delimiter, most); });
     size_t width = 0;
-    for (const std::string &s : x.texts) {
-      all.push_back(parts(s, delimiter, most));
-      width = std::max(width, all.back().size());
-    }
+    for (auto &[n, list] : all) width = std::max(width, list.size());
     std::vector<int64_t> dims = x.dims;
     dims.push_back(int64_t(width));
     Value y = made(DType::Str, dims, [&](size_t i) {
-      const auto &list = all[i / width];
-      return Scalar::of_int(i % width < list.size() ? m_.strings.number(list[i % width]) : 0);
+      const auto &list = all.at(x.numbers[i / width]);
+      return i % width < list.size() ? list[i % width] : 0;
     });
-    return {y, made(DType::I64, x.dims, [&](size_t i) { return Scalar::of_int(int64_t(all[i].size())); })};
+    return {y, made(DType::I64, x.dims, [&](size_t i) { return int64_t(all.at(x.numbers[i]).size()); })};
   }
 
   // Without the stop words; one empty string if nothing is left.
@@ -197,19 +204,25 @@ class Text {
     if (auto *l = as<List>(attr("stopwords")))
       for (const Expr *e : l->items) stops.insert(key(to<Str>(e).value));
     std::string_view action = word("case_change_action", "NONE");
-    std::vector<std::string> kept;
-    for (const std::string &s : x.texts)
-      if (!stops.count(key(s))) kept.push_back(action == "NONE" ? s : letters.turned(s, action == "UPPER"));
-    if (kept.empty()) kept.emplace_back();
+    constexpr int64_t kStop = -1;
+    auto normal = of_each<int64_t>(x, [&](std::string_view s) {
+      if (stops.count(key(s))) return kStop;
+      return m_.strings.number(action == "NONE" ? std::string(s) : letters.turned(s, action == "UPPER"));
+    });
+    std::vector<int64_t> kept;
+    for (int64_t n : x.numbers)
+      if (normal.at(n) != kStop) kept.push_back(normal.at(n));
+    if (kept.empty()) kept.push_back(0);
     x.dims.back() = int64_t(kept.size());
-    return {strings(x.dims, kept)};
+    return {made(DType::Str, x.dims, [&](size_t i) { return kept[i]; })};
   }
 
   std::vector<Value> match() {
     Input x = input(0);
     Regex pattern(word("pattern", ""));
     if (!pattern.error().empty()) fail("pattern {}: {}", quote(word("pattern", "")), pattern.error());
-    return {made(DType::Bool, x.dims, [&](size_t i) { return Scalar::of_bool(pattern.matches(x.texts[i])); })};
+    auto fits = of_each<bool>(x, [&](std::string_view s) { return pattern.matches(s); });
+    return {made(DType::Bool, x.dims, [&](size_t i) { return int64_t(fits.at(x.numbers[i])); })};
   }
 
   Machine &m_;

@@ -119,6 +119,21 @@ TEST(InterpText, Faults) {
   EXPECT_EQ(q.run("f", {texts({1}, {std::string(10000, 'a')})}), "strings go beyond the limit of 4096 bytes");
 }
 
+TEST(InterpText, ManyElementsOfOneLongString) {  // each different string is looked at once
+  Program p(R"(graph @f(x: str[]) -> (n: i64[], l: i64[]) {
+  wide: str[100000] = Expand(x, [100000])
+  twice: str[100000] = StringConcat(wide, wide)
+  k: index, parts: str[100000, k], counts: i64[100000] = StringSplit(twice) {delimiter = "-"}
+  n: i64[] = Size(parts)
+  l: i64[] = ReduceMax(counts) {keepdims = 0}
+}
+)");
+  p.options.memory = int64_t{64} << 20;
+  ASSERT_EQ(p.run("f", {texts({}, {std::string(100000, 'a') + "-"})}), "");
+  EXPECT_EQ(numbers(p.outputs[0]), (V{300000}));
+  EXPECT_EQ(numbers(p.outputs[1]), (V{3}));
+}
+
 TEST(InterpText, TfIdf) {  // counts by hand
   auto count = [](const std::string &attrs) {
     Program p("graph @f(x: i64[6]) -> (y: f32[3]) {\n  y: f32[3] = TfIdfVectorizer(x) {max_gram_length = 2, max_skip_count = "
