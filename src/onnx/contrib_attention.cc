@@ -19,7 +19,10 @@ Term heads_together(Expansion &e, Term x) {
 }
 
 Term counted(Expansion &e, X n) {
-  return e.op("Range", {e.index(lit(e.b, int64_t{0})), e.index(n), e.index(lit(e.b, int64_t{1}))});
+  std::vector<Value *> inputs{e.im.integer(0), e.im.index(n), e.im.integer(1)};
+  bool sized = interval(n.e, e.im.bounds()).lo >= 0;  // as the sizes of inputs are
+  return {&e, e.im.emit(e.use.base, "Range", inputs, {}, sized ? DType::I64 : DType::Invalid,
+                        sized ? std::vector<X>{n} : std::vector<X>{})};
 }
 
 // A mask in any of its forms as [batch, 1, 1 or queries, total] of 0 and `masked`:

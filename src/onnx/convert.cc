@@ -267,6 +267,19 @@ void group_norm(Importer &im, Use &u) {  // scale and bias of a group -> of its 
     u.inputs[i] = im.emit(base, "Reshape", {wide, im.list(std::vector<X>{channels})});
   }
 }
+// Range(0, n, 1) of a size n: i64[n], not i64[max(n, 0)].
+void range_size(Importer &im, Use &u) {
+  if (u.inputs.size() != 3 || !u.input(0) || type_of(u, 0)->elem != DType::I64) return;
+  std::vector<X> known;
+  for (Value *v : u.inputs)
+    if (v && im.known(v) && im.known(v)->size() == 1) known.push_back(im.known(v)->at(0));
+  int64_t step, n;
+  if (known.size() != 3 || !is_const(known[2], &step) || step == 0 || step == INT64_MIN) return;
+  X span = step > 0 ? known[1] - known[0] : known[0] - known[1];
+  if (is_const(span, &n) || interval(span.e, im.bounds()).lo < 0) return;
+  u.wanted = DType::I64;
+  u.wanted_dims = {ceildiv(span, lit(im.b, step > 0 ? step : -step))};
+}
 // Range of i32 over what is known: a literal is i64 where nothing else says its type.
 void range(Importer &im, Use &u) {
   if (u.inputs.size() != 3 || !u.input(0) || !is_int(type_of(u, 0)->elem) || type_of(u, 0)->elem == DType::I64) return;
@@ -324,6 +337,7 @@ constexpr Row kRows[] = {
     {"RandomUniform", kAlways, draw_tensor}, {"RandomUniformLike", kAlways, draw_tensor},
     {"Bernoulli", kAlways, draw_bernoulli}, {"Dropout", kAlways, draw_dropout},
     {"DFT", 20, dft},               {"GroupNormalization", 21, group_norm}, {"Range", kAlways, range},
+    {"Range", kAlways, range_size},
 };
 
 // Attributes that only say the element type of the result: the text has it in the result's type. `otherwise`: its

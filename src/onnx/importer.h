@@ -135,7 +135,7 @@ class Importer {
 
   // Writes an operator and returns its result; `base`: what its name is made from.
   Value *emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes = {},
-              DType wanted = DType::Invalid);
+              DType wanted = DType::Invalid, std::vector<X> wanted_dims = {});
   std::vector<Value *> emit_all(Text base, std::string op, size_t outputs, std::vector<Value *> inputs,
                                 std::vector<Attribute> attributes = {});
   Value *lookup(const Scope &scope, Text name);  // throws Invalid if there is none

@@ -1,6 +1,7 @@
 // Writing one operator: its attributes by the table, what it has to know folded into its arguments, its types inferred.
 #include <algorithm>
 
+#include "arith/prove.h"
 #include "ir/walk.h"
 #include "num/literal.h"
 #include "onnx/importer.h"
@@ -279,6 +280,7 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
 
   std::vector<Def> defs;
   std::vector<const Expr *> facts = inference.facts;
+  std::erase_if(facts, [&](const Expr *e) { return prove(b, e, bounds_); });
   facts.insert(facts.end(), use.facts.begin(), use.facts.end());
   for (size_t i = 0; i < results.size(); ++i) {
     const IrType *type = inference.types[i];
@@ -296,12 +298,13 @@ std::vector<Value *> Importer::write(Use &use, const std::vector<Sym> &names) {
 }
 
 Value *Importer::emit(Text base, std::string op, std::vector<Value *> inputs, std::vector<Attribute> attributes,
-                      DType wanted) {
+                      DType wanted, std::vector<X> wanted_dims) {
   Use use;
   use.op = std::move(op);
   use.inputs = std::move(inputs);
   use.attributes = std::move(attributes);
   use.wanted = wanted;
+  use.wanted_dims = std::move(wanted_dims);
   use.base = base;
   use.from = from_;
   return write(use, {})[0];

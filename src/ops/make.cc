@@ -68,7 +68,13 @@ std::vector<Dims> range_shape(OpUse &u) {
   if (!is_const(delta[0], &step)) u.lack("input 2 (delta) must be known when compiling");
   if (step == 0 || step == INT64_MIN) u.fail(fmt::format("a delta of {}", step));
   X span = step > 0 ? limit[0] - start[0] : start[0] - limit[0];
-  return {{max(ceildiv(span, u.lit(step > 0 ? step : -step)), u.lit(0))}};
+  // Where the text says that there is no need for the max, that is a fact.
+  X count = ceildiv(span, u.lit(step > 0 ? step : -step));
+  if (u.wanted && u.wanted->rank() == 1 && provably_equal(X(u.b, u.wanted->dims[0]), count)) {
+    u.assume(span >= 0);
+    return {{count}};
+  }
+  return {{max(count, u.lit(0))}};
 }
 void range_op(Define &d) {
   Tensor start = d.in(0), delta = d.in(2), y = d.out();

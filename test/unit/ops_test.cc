@@ -476,7 +476,8 @@ constexpr Row kRows[] = {
     {"x: f32[3, 4]", "y: f64[3, 4] = EyeLike(x) {k = 1}", "f64[3, 4]"},
     {"x: f32[n]", "y: i32[5] = Range(10, 0, -2)", "i32[5]"},
     {"x: f32[n]", "y: f32[2] = Range(1.0, 5.0, 2.0)", "f32[2]"},
-    {"x: f32[n]", "y: i64[n] = Range(0, n, 1)", "i64[max(n, 0)]"},
+    {"x: f32[n]", "y: i64[n] = Range(0, n, 1)", "i64[n] | assume n >= 0"},
+    {"x: f32[n]", "y: i64[max(n - 2, 0)] = Range(2, n, 1)", "i64[max(n - 2, 0)]"},
     // indices that are data
     {"x: f32[5, 4, 3], i: i32[3]", "y: f32[] = Gather(x, i) {axis = 1}", "f32[5, 3, 3]"},
     {"x: f32[3, 3], i: i64[2, 3]", "y: f32[] = GatherElements(x, i)", "f32[2, 3]"},
