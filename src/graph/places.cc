@@ -177,8 +177,8 @@ Placement Places::place() {
       const Buffer &x = buffers.at(r);
       if (x.where != Buffer::Arena || !life_of_.try_emplace(r, lives.size()).second) return;
       if (!x.bytes)
-        diag_.error(x.at, "the size of `{}`, {}, cannot be planned: {} is known only when running and has no upper bound "
-                    "(assume {} <= ..)",
+        diag_.error(x.at, "the size of `{}`, {}, cannot be planned: {} is known only when running and has no "
+                    "upper bound (assume {} <= ..)",
                     print_name(b_, r), print(b_, x.type), print_name(b_, x.open), print_name(b_, x.open));
       const Group &g = groups_.at(r);
       lives.push_back({x.bytes.value_or(lit(b_, 0)), g.first, g.last});

@@ -158,8 +158,11 @@ std::optional<X> Upper::of(const Expr *e, Sym *open) const {
   std::unordered_set<Sym> names;
   collect_names(e, names);
   Sym first;  // by their text, so that a message does not depend on the order of a set
-  for (Sym s : names)
-    if (!limits({b_.name(s)}).hi && (!first || b_.text(s) < b_.text(first))) first = s;
+  for (auto side : {&Limits::hi, &Limits::lo}) {
+    if (first) break;
+    for (Sym s : names)
+      if (!(limits(b_.name(s)).*side) && (!first || b_.text(s) < b_.text(first))) first = s;
+  }
   if (open) *open = first;
   return std::nullopt;
 }
