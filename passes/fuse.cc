@@ -33,7 +33,7 @@ constexpr size_t kNone = SIZE_MAX;
 
 // The statement with what its bodies hold fused: a branch or loop that has values.
 const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
-                        std::vector<const Item *> &groups, const Stmt *s, const Values &values);
+                        std::vector<const Item *> &groups, const Stmt *s, Values &values);
 
 class Region {
  public:
@@ -42,7 +42,7 @@ class Region {
          std::vector<const Item *> &groups)
       : b_(b), m_(m), names_(names), taken_(taken), diag_(diag), groups_(groups) {}
 
-  Stmts fuse(const Dataflow &d, Values values) {
+  Stmts fuse(const Dataflow &d, Values &values) {
     find_lines(d);
     dominators();
     parent_.resize(lines_.size());
@@ -50,7 +50,7 @@ class Region {
     for (size_t i = 0; i < lines_.size(); i++) parent_[i] = i, pattern_.push_back(lines_[i].pattern);
     for (int phase = 0; phase < 2; phase++)
       for (size_t i = 0; i < lines_.size(); i++) try_fuse(i, phase);
-    return written(d, std::move(values));
+    return written(d, values);
   }
 
  private:
@@ -203,7 +203,7 @@ class Region {
   }
 
   // The region with each group's lines replaced by one call, at the place of its last line.
-  Stmts written(const Dataflow &d, Values values) {
+  Stmts written(const Dataflow &d, Values &values) {
     values.define(&d);
     std::map<size_t, std::vector<size_t>> members;
     for (size_t i = 0; i < lines_.size(); i++) members[find(i)].push_back(i);
@@ -223,7 +223,7 @@ class Region {
     return b_.list(body);
   }
 
-  const Stmt *inside(const Stmt *s, const Values &values) {
+  const Stmt *inside(const Stmt *s, Values &values) {
     return fuse_bodies(b_, m_, names_, taken_, diag_, groups_, s, values);
   }
 
@@ -335,17 +335,23 @@ class Region {
 };
 
 const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
-                        std::vector<const Item *> &groups, const Stmt *s, const Values &values) {
+                        std::vector<const Item *> &groups, const Stmt *s, Values &values) {
   auto body = [&](const Yield &y, std::span<const Carry> carry) {
-    Values here = values;
-    for (const Carry &c : carry) here.define(c.def);
+    std::vector<Def> outside;  // a name of the body may come again behind it
+    auto keep = [&](const Def &d) {
+      if (const Type *t = values.of(d.name)) outside.push_back({d.name, d.at, t});
+    };
+    for (const Carry &c : carry) keep(c.def), values.define(c.def);
+    for (const Stmt *t : y.body)
+      if (auto *l = as<Let>(t)) std::for_each(l->defs.begin(), l->defs.end(), keep);
     std::unordered_set<Sym> read;
     for (Exprs list : {y.yields, y.stacks})
       for (const Expr *e : list) collect_names(e, read);
     std::vector<Sym> outputs(read.begin(), read.end());
     std::sort(outputs.begin(), outputs.end());
     Yield n = y;
-    n.body = Region(b, m, names, taken, diag, groups).fuse(*b.make(Dataflow{{}, b.list(outputs), y.body}), std::move(here));
+    n.body = Region(b, m, names, taken, diag, groups).fuse(*b.make(Dataflow{{}, b.list(outputs), y.body}), values);
+    values.define(b.list(outside));
     return n;
   };
   if (auto *i = as<IfValue>(s))
