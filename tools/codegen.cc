@@ -1,8 +1,11 @@
 #include "codegen.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "data/files.h"
 #include "emit/names.h"
@@ -83,6 +86,8 @@ class Folder {
   }
   void done() {
     if (failed_ || diag_.errors()) return;
+    for (const std::string &name : written_)
+      if (std::string why = refused(name); !why.empty()) return fail(name, why);
     for (; !written_.empty(); written_.pop_back()) {
       std::error_code e;
       std::filesystem::rename(temporary(written_.back()), path_ + "/" + written_.back(), e);
@@ -92,6 +97,18 @@ class Folder {
   }
 
  private:
+  // Why a file of that name cannot be replaced; "" if it can.
+  std::string refused(const std::string &name) const {
+    std::string path = path_ + "/" + name;
+    if (!std::filesystem::exists(path)) return "";
+    if (!std::filesystem::is_regular_file(path)) return "there is something else of that name";
+    if (access(path.c_str(), W_OK) != 0) return strerror(errno);
+    if (name != "CMakeLists.txt" && !name.ends_with(".mk")) return "";
+    std::ifstream old(path);
+    std::string head(4096, 0);
+    old.read(head.data(), 4096);
+    return head.find("Made by: mlc") == std::string::npos ? "there is one that mlc did not make" : "";
+  }
   std::string temporary(const std::string &name) const { return path_ + "/." + name + ".part"; }
   void fail(const std::string &name, const std::string &why) {
     if (!diag_.errors()) diag_.error(kNowhere, "{}: cannot be written: {}", name, why);

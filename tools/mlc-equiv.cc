@@ -56,19 +56,16 @@ bool load(Side &s, const std::string &path, const std::string &wanted) {
   diag.print(stderr);
   if (!ok) return false;
   std::string name = wanted.starts_with("@") ? wanted.substr(1) : wanted;
-  s.f = name.empty() ? entry(*s.b, s.m) : s.m.func(s.b->sym(name));
-  std::vector<const Func *> kernels;
+  s.f = name.empty() ? entry_to_run(*s.b, s.m) : s.m.func(s.b->sym(name));
   for (const Item *i : s.m.items) {
     auto *f = as<Func>(i);
     if (!f) continue;
-    if (f->func == FuncKind::Kernel) kernels.push_back(f);
     if (auto *l = as<List>(attr(*s.b, f->notes.attrs, "licence")))
       for (const Expr *e : l->items)
         if (auto *t = as<Str>(e)) s.licences.emplace(t->value);
   }
-  if (!s.f && name.empty() && kernels.size() == 1) s.f = kernels[0];
   if (!s.f)
-    return refuse(name.empty() ? fmt::format("{}: no graph; --entry NAME names what to compare", path)
+    return refuse(name.empty() ? fmt::format("{}: no graph, nor one kernel; --entry NAME names what to compare", path)
                                : fmt::format("{}: no function @{}", path, name)),
            false;
   return true;
@@ -284,11 +281,13 @@ int equiv(const Options &options) {
       inputs = draw(false);
       x = try_run(a, inputs, false, options), y = try_run(b, inputs, backwards, options);
     }
-    if (x.ran != y.ran) {
-      const Tried &bad = x.ran ? y : x;
-      const Side &side = x.ran ? b : a;
+    if (x.ran != y.ran || x.fault.constant || y.fault.constant) {
+      bool second = y.fault.constant || x.ran;
+      const Tried &bad = second ? y : x;
+      const Side &side = second ? b : a;
       Diag diag("equiv", &side.source);
-      diag.error(bad.fault.at, "{} (the other module runs{})", bad.fault.message, where);
+      if (bad.fault.constant) diag.error(bad.fault.at, "{}", bad.fault.message);
+      else diag.error(bad.fault.at, "{} (the other module runs{})", bad.fault.message, where);
       diag.print(stderr);
       return 1;
     }

@@ -17,7 +17,7 @@ namespace mlc {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {"entry", "NAME", "run this function; without it @main, or the first graph"},
+    {"entry", "NAME", "run this function; without it @main, the first graph, or the only kernel"},
     {"input,i", "FILE", "the next input, .npy or .pb (an ONNX TensorProto); repeated"},
     {"random", "SEED", "inputs that no file gives are random"},
     {"bind", "NAME=N", "size of a dimension, value of an index parameter; repeated"},
@@ -67,9 +67,9 @@ int run_tool(const Options &options) {
 
   std::string wanted = options.get("entry");
   if (!wanted.empty() && wanted[0] == '@') wanted.erase(0, 1);
-  const Func *f = wanted.empty() ? entry(b, m) : m.func(b.sym(wanted));
+  const Func *f = wanted.empty() ? entry_to_run(b, m) : m.func(b.sym(wanted));
   if (!f)
-    return refuse(wanted.empty() ? "the module has no graph; --entry NAME names what to run"
+    return refuse(wanted.empty() ? "no graph, nor one kernel; --entry NAME names what to run"
                                  : fmt::format("no function @{}", wanted));
 
   for (auto &[name, n] : sizes)

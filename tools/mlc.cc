@@ -1,10 +1,12 @@
 // mlc: a model file in, C++ out: the usual pipe as one command. Between two stages the text is printed and read again, so
 // that the result has the bytes of the shell line that -v prints.
-#include <sys/stat.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 
 #include "check/check.h"
 #include "codegen.h"
@@ -24,6 +26,7 @@ constexpr OptionSpec kOptions[] = {
     {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
     {"target", "TARGET", "the machine to emit for: generic"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
+    {"include,I", "DIR", "look for weight files here first; repeated"},
     {"keep", "DIR", "leave the text of every stage in DIR, as numbered files"},
     {"strict", nullptr, "keep the order of every sum and grant no licence that changes a result"},
 };
@@ -59,11 +62,23 @@ class Driver {
       return usage(fmt::format("--bind {}: a module has its sizes already", bound.begin()->first));
     codegen_.folder = options_.get("output");
     codegen_.with_main = options_.has("main");
-    codegen_.folders = {folder_of(model_)};
+    codegen_.folders = options_.all("include");
+    codegen_.folders.push_back(folder_of(model_));
     codegen_.cpp.command = codegen_command(codegen_);
     if (verbose_) fmt::print(stderr, "{}\n", line());
-    if (options_.has("keep") && mkdir(options_.get("keep").c_str(), 0777) != 0 && errno != EEXIST)
-      return fail(fmt::format("{}: {}", options_.get("keep"), strerror(errno)));
+    for (const char *option : {"output", "keep"}) {
+      std::string folder = options_.get(option);
+      std::error_code e;
+      if (std::filesystem::exists(folder, e) && !std::filesystem::is_directory(folder, e))
+        return fail(fmt::format("{}: expected a folder, found a file", folder));
+    }
+    if (options_.has("keep")) {
+      std::error_code e;
+      std::filesystem::create_directories(options_.get("keep"), e);
+      if (e) return fail(fmt::format("{}: {}", options_.get("keep"), e.message()));
+    }
+    if (model_ == "-")
+      if (std::string error = take_stdin(); !error.empty()) return fail("<stdin>: " + error);
 
     auto start = std::chrono::steady_clock::now();
     auto said = [&](const char *stage) {
@@ -74,7 +89,7 @@ class Driver {
     if (!import() || !kept("import")) return 1;
     said("import");
     for (const Pass *pass : usual_passes()) {
-      if (!run_pass(*pass, {}, stage_, verbose_, stderr) || !kept(pass->name)) return 1;
+      if (!run_pass(*pass, {}, stage_, verbose_, stderr) || !kept(pass->name)) return failed();
       said(pass->name);
     }
     Diag diag("codegen", stage_.source.get());
@@ -83,7 +98,7 @@ class Driver {
     bool ok = codegen(*stage_.build, stage_.module, codegen_, text, diag);
     diag.print(stderr);
     said("codegen");
-    return ok ? 0 : 1;
+    return ok ? 0 : failed();
   }
 
  private:
@@ -96,7 +111,29 @@ class Driver {
     return 1;
   }
 
-  bool is_text() const { return model_.size() > 4 && model_.substr(model_.size() - 4) == ".mlc"; }
+  bool is_text() const { return text_ || model_.ends_with(".mlc"); }
+
+  // Standard input may be a model or a module: it is put where it can be read again once that is known.
+  std::string take_stdin() {
+    Source s = Source::open("-");
+    if (!s.error.empty()) return s.error;
+    int fd = memfd_create("model", MFD_CLOEXEC);
+    for (size_t at = 0; fd >= 0 && at < s.text.size();) {
+      ssize_t n = write(fd, s.text.data() + at, s.text.size() - at);
+      if (n < 0 && errno != EINTR) return strerror(errno);
+      at += size_t(std::max<ssize_t>(n, 0));
+    }
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0) return strerror(errno);
+    text_ = s.text.empty() || unsigned(s.text[0]) > 8;
+    return "";
+  }
+
+  // Errors of a stage whose text is not kept refer to a file that there is not.
+  int failed() {
+    if (number_ > 2 && !options_.has("keep"))
+      fmt::print(stderr, "mlc: note: --keep DIR leaves {}\n", stage_.source->name);
+    return 1;
+  }
 
   // The shell line that this run stands for.
   std::string line() const {
@@ -106,6 +143,7 @@ class Driver {
     for (const Pass *p : usual_passes()) s += std::string(" | mlc-") + p->name;
     s += " | mlc-codegen --name " + codegen_.cpp.name;
     if (codegen_.with_main) s += " --main";
+    for (const std::string &folder : options_.all("include")) s += " -I " + shell(folder);
     if (std::string folder = folder_of(model_); folder != ".") s += " -I " + shell(folder);
     return s + " -o " + shell(codegen_.folder);
   }
@@ -139,7 +177,7 @@ class Driver {
       name = options_.get("keep") + "/" + name;
       std::string text, error;
       print(*stage_.build, stage_.module, text);
-      if (!write_all(name, text, &error)) return fail(fmt::format("{}: {}", name, error)), false;
+      if (!write_all(name, text, &error)) return fail("cannot write: " + error), false;
     }
     return reread(stage_, name, stderr, stage);
   }
@@ -147,6 +185,7 @@ class Driver {
   const Options &options_;
   bool verbose_;
   std::string model_;
+  bool text_ = false;  // standard input is a module
   CodegenOptions codegen_;
   Program stage_;
   int number_ = 1;

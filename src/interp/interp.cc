@@ -45,11 +45,11 @@ template <class F> bool guarded(RunFault &fault, F &&f) {
     f();
     return true;
   } catch (const Fault &e) {
-    fault = {e.at, e.message};
+    fault = {e.at, e.message, e.constant};
   } catch (const std::bad_alloc &) {
-    fault = {kNowhere, "out of memory"};
+    fault = {kNowhere, "out of memory", false};
   } catch (const std::length_error &) {
-    fault = {kNowhere, "an array is too large"};
+    fault = {kNowhere, "an array is too large", false};
   }
   return false;
 }

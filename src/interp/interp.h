@@ -25,6 +25,7 @@ struct RunOptions {
 struct RunFault {
   uint32_t at = kNowhere;  // a place in the module's text, if one is known
   std::string message;     // names the function, and what failed
+  bool constant = false;   // a constant has no value: its file is missing, or another one
 };
 
 // Runs a function: a graph, group or kernel of m, at any stage. `inputs`: one for each parameter that is not `scratch`,

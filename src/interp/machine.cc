@@ -58,7 +58,7 @@ const Ref &Machine::constant(Sym n, uint32_t at) {
     reading_.erase(n);
     return constants_[n] = r;
   } catch (Fault &e) {
-    throw Fault{e.at == kNowhere ? c->at : e.at, fmt::format("constant @{}: {}", name(n), e.message), true};
+    throw Fault{e.at == kNowhere ? c->at : e.at, fmt::format("constant @{}: {}", name(n), e.message), true, true};
   }
 }
 

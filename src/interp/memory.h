@@ -16,7 +16,8 @@ namespace mlc::interp {
 struct Fault {
   uint32_t at;
   std::string message;
-  bool named = false;  // the message says in which function
+  bool named = false;     // the message says in which function
+  bool constant = false;  // it is one of a constant
 };
 
 // What an element is in memory: a string is its number in the machine's table (interp/strings.h).

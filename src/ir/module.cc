@@ -42,4 +42,12 @@ const Func *entry(const Build &b, const Module &m) {
   return first;
 }
 
+const Func *entry_to_run(const Build &b, const Module &m) {
+  const Func *found = entry(b, m);
+  size_t kernels = 0;
+  for (const Item *i : m.items)
+    if (const Func *f = as<Func>(i); f && f->func == FuncKind::Kernel && !kernels++ && !found) found = f;
+  return found && found->func == FuncKind::Kernel && kernels > 1 ? nullptr : found;
+}
+
 }  // namespace mlc

@@ -30,5 +30,7 @@ Sym name_of(const Item *item);  // Sym{} for files, devices and schedules
 // The function that a user means by "the model": @main if there is one, else the first graph; null if none.
 class Build;
 const Func *entry(const Build &b, const Module &m);
+// The same; in a module without a graph, its only kernel.
+const Func *entry_to_run(const Build &b, const Module &m);
 
 }  // namespace mlc

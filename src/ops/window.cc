@@ -35,8 +35,9 @@ Window::Window(OpUse &u, Dims in_, Dims size_, bool ceil) : in(std::move(in_)), 
     if (pads[k] < 0 || pads[n + k] < 0) u.fail("pads must not be negative");
     before.push_back(u.lit(given ? pads[k] : 0)), after.push_back(u.lit(given ? pads[n + k] : 0));
     X room = in[k] + before[k] + after[k] - span;
+    // Less room than the kernel needs; with ceil_mode a first window that begins inside may go beyond the end.
     int64_t r;
-    if (is_const(room, &r) && r < 0)
+    if (is_const(room, &r) && r <= (ceil ? -stride[k] : -1))
       u.fail(fmt::format("the kernel is larger than spatial dimension {} with its padding", k));
     X o = (ceil ? ceildiv(room, step) : floordiv(room, step)) + 1;
     out.push_back(ceil && stride[k] > 1 ? min(o, ceildiv(in[k] + before[k], step)) : o);

@@ -157,8 +157,9 @@ bool write_all(const std::string &path, std::string_view text, std::string *erro
   bool standard = path.empty() || path == "-";
   FILE *f = standard ? stdout : fopen(path.c_str(), "wb");
   bool ok = f && fwrite(text.data(), 1, text.size(), f) == text.size() && fflush(f) == 0;
-  if (!ok) *error = strerror(errno);
-  if (f && !standard && fclose(f) != 0 && ok) ok = false, *error = strerror(errno);
+  int why = ok ? 0 : errno;
+  if (f && !standard && fclose(f) != 0 && ok) ok = false, why = errno;
+  if (!ok) *error = standard ? strerror(why) : path + ": " + strerror(why);
   return ok;
 }
 

@@ -22,7 +22,8 @@ int on_large_stack(const std::function<int()> &f);
 // What a tool ends with: rc, but 1 and a message if what it printed could not be written.
 int finished(const std::string &tool, int rc);
 
-// Writes all of `text` to the file `path`, or to standard output for "" and "-". False: `error` says why.
+// Writes all of `text` to the file `path`, or to standard output for "" and "-". False: `error` says which file
+// and why.
 bool write_all(const std::string &path, std::string_view text, std::string *error);
 
 }  // namespace mlc

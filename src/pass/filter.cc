@@ -20,8 +20,8 @@ static bool too_late(const Pass &pass, const Build &b, const Module &m, Diag &di
     if (!late) late = f;
   }
   if (late)
-    diag.error(late->at, "too late: graph @{} is {} already, mlc-{} takes {} at the latest", b.text(late->name),
-               stage_name(stage_of(b, *late)), pass.name, stage_name(pass.latest));
+    diag.error(late->at, "too late: graph @{} is at the stage {}, mlc-{} takes graphs of values: operators, groups, "
+               "calls in their pure form", b.text(late->name), stage_name(stage_of(b, *late)), pass.name);
   return late != nullptr;
 }
 

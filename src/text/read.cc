@@ -83,6 +83,11 @@ bool read(Build &b, const Source &source, Module &m, Diag &diag) {
     diag.error(kNowhere, "the text is larger than 4 GB");
     return false;
   }
+  // 0 to 8 stand in no text, and every ONNX model begins with one of them
+  if (unsigned(source.text[0]) <= 8) {
+    diag.error(kNowhere, "this is no text: mlc-import makes a module of an ONNX model");
+    return false;
+  }
   Reader r(b, source.text, diag, &m);
   int rc = mlc_parse(r);
   if (rc == 2 && !r.failed) diag.error(r.offset(r.token), "nested too deeply");
