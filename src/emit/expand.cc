@@ -170,7 +170,7 @@ void Expander::compute(const Compute &c, Out &out) {
     return b_.load(r.name, b_.list(index), r.at);
   };
   size_t first = out.size();
-  nest(iters, c.from, out, [&](Out &in) {
+  if (!rows(c, out)) nest(iters, c.from, out, [&](Out &in) {
     auto *call = as<Call>(c.value);
     const Func *r = call && call->global && !call->iters.empty() ? m_.func(call->callee) : nullptr;
     if (r) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <unordered_set>
 
+#include "arith/bounds.h"
 #include "emit/expand.h"
 #include "ir/typing.h"
 #include "ir/walk.h"
@@ -61,6 +62,12 @@ class Expander {
   Values combine(const Func &r, const Values &args, Out &out);
   const Expr *value(const Def &d, const Expr *e, Out &out);
   Values inlined(const Func &r, Stmts lets, Substitution names, Out &out);
+
+  // ---- reductions a row at a time (expand_rows.cc)
+  bool rows(const Compute &c, Out &out);  // false: it is not of that form, and nothing was written
+  const Call *only_fold(const Expr *e);
+  bool along(const Expr *term, Sym v, const Bounds &known);
+  bool between(const std::vector<const Expr *> &conditions, Sym v, const Bounds &known, Values &lo, Values &hi);
 
   DType elem_of(const Load &l) const;
   DType known(const Expr *e) const { return type_of(env_, e, DType::Invalid, nullptr); }

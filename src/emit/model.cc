@@ -281,7 +281,7 @@ class ModelPrinter {
          "#elif defined(__clang__)\n"
          "#pragma STDC FP_CONTRACT OFF\n"
          "#elif defined(__GNUC__)\n"
-         "#pragma GCC optimize(\"fp-contract=off\")\n"
+         "#pragma GCC optimize(\"fp-contract=off\", \"tree-vectorize\", \"vect-cost-model=dynamic\")\n"
          "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n"
          "#endif\n";
     if (!weights_.empty() && out_.form != WeightForm::Text)
