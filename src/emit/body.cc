@@ -158,7 +158,7 @@ void BodyPrinter::stmts(Stmts body) {
       case Kind::Let: head(s), let(to<Let>(s)); break;
       case Kind::Store:
         head(s, depth_ ? Syms{} : to<Store>(s).from);
-        line("{};", exprs.store(*to<Store>(s).target, shortened(to<Store>(s).value)));
+        line("{};", exprs.store(to<Load>(shortened(to<Store>(s).target)), shortened(to<Store>(s).value)));
         break;
       case Kind::Alloc: head(s), taken = alloc(to<Alloc>(s), i + 1 < body.size() ? body[i + 1] : nullptr); break;
       case Kind::View: head(s), view(to<View>(s)); break;

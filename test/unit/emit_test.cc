@@ -116,6 +116,41 @@ graph @main[n, m](x: f32[n, m]) -> (v: f32[n], best: i64[n], s: f32[n], d: f32[n
     expect_same(p, {array(DType::F32, {n, m}, 3)});
 }
 
+// Reductions a row at a time: rows of a fixed length, longer than a tile, of a symbol; paddings before and behind, on
+// outer and inner axes; factors that are inf and NaN, which a padding's zero does not hide; what keeps its old form.
+TEST(Emit, ReductionsARowAtATime) {
+  EmitProgram p(R"(mlc 1
+
+kernel @conv[n](x: f32[n, 2, 5, 20], w: f32[3, 2, 3, 5], b: f32[3]) -> (y: f32[n, 3, 5, 20]) {
+  compute y[i in n, j in 3, k in 5, l in 20] = max(sum(where(k + q >= 1 && k + q < 6 && l + r >= 2 && l + r < 22, x[i, p, k + q - 1, l + r - 2], 0.0) * w[j, p, q, r] for p in 2, q in 3, r in 5) + b[j], 0.0)
+}
+
+kernel @rows[n](a: f64[3, n], c: f64[n, 200], d: f64[n, 150]) -> (u: f64[3, 200], v: f64[3, 150]) {
+  compute u[i in 3, j in 200] = sum(a[i, k] * c[k, j] for k in n) * f64(j)
+  compute v[i in 3, j in 150] = sum(where(j < k, c[k, j], d[k, j]) * a[i, k] for k in n)
+}
+
+kernel @symbol[n, m](a: i32[m], c: i32[m, n]) -> (u: i32[n], v: i32[n], s: i32[n]) {
+  compute u[j in n] = sum(a[k] * c[k, j] for k in m)
+  compute v[j in n] = max(where(j - k > 0, c[k, j - k], a[k]) for k in m) + i32(j)
+  compute s[j in n] = sum(c[k, n - 1 - j] for k in m)
+}
+
+graph @main[n, m](x: f32[n, 2, 5, 20], w: f32[3, 2, 3, 5], b: f32[3], a: f64[3, n], c: f64[n, 200], d: f64[n, 150], e: i32[m], f: i32[m, n]) -> (y: f32[n, 3, 5, 20], u: f64[3, 200], v: f64[3, 150], p: i32[n], q: i32[n], s: i32[n]) {
+  call @conv(x, w, b) -> y
+  call @rows(a, c, d) -> u, v
+  call @symbol(e, f) -> p, q, s
+}
+)");
+  ASSERT_TRUE(p.ok);
+  for (auto [n, m] : {std::pair(0, 2), std::pair(1, 0), std::pair(64, 1), std::pair(67, 3)}) {
+    auto f32 = [&](std::vector<int64_t> dims, int seed) { return array(DType::F32, dims, seed); };
+    expect_same(p, {f32({n, 2, 5, 20}, 1), f32({3, 2, 3, 5}, 2), f32({3}, 3), array(DType::F64, {3, n}, 4),
+                    array(DType::F64, {n, 200}, 5), array(DType::F64, {n, 150}, 6), array(DType::I32, {m}, 7),
+                    array(DType::I32, {m, n}, 8)});
+  }
+}
+
 TEST(Emit, BuffersAndCalls) {  // views, aliases, regions, in place, scalars, constants read in a kernel, control
   EmitProgram p(R"(mlc 1
 
