@@ -174,6 +174,7 @@ Placement Places::place() {
   for (Line &l : lines_) {  // in the order of the text
     auto need = [&](Sym s) {
       Sym r = root(s);
+      while (buffers.at(r).where == Buffer::Part) r = root(buffers.at(r).base);  // a view needs what it looks at
       const Buffer &x = buffers.at(r);
       if (x.where != Buffer::Arena || !life_of_.try_emplace(r, lives.size()).second) return;
       if (!x.bytes)
