@@ -111,7 +111,7 @@ std::string first_difference(const std::vector<Origin> &steps, const std::map<st
   return "";
 }
 
-// What the reference evaluator says; false: it does not run.
+// What ONNX Runtime or the reference evaluator says; false: neither runs.
 bool reference(const std::string &folder, const std::string &python, std::map<std::string, Array> &out,
                std::string &error) {
   std::string dir = (fs::temp_directory_path() / "mlc-explain-XXXXXX").string();
@@ -183,12 +183,12 @@ std::string explain(const std::string &folder, const CaseOptions &options, const
   std::map<std::string, Array> reference_values;
   std::string error;
   if (!reference(folder, python, reference_values, error))
-    return out + "explain: the reference evaluator does not run: " + error;
+    return out + "explain: the reference does not run: " + error;
   compared = 0;
   std::string which = first_difference(steps, expected, reference_values, t, &compared);
   return out + (which.empty()
-                    ? fmt::format("explain: {} values are the same by the interpreter and the reference evaluator", compared)
-                    : "explain: first difference between the interpreter and the reference evaluator: " + which);
+                    ? fmt::format("explain: {} values are the same by the interpreter and the reference", compared)
+                    : "explain: first difference between the interpreter and the reference: " + which);
 }
 
 }  // namespace mlc

@@ -1,5 +1,6 @@
 // Which node of a failing case is wrong: every intermediate value, computed by the case's route, is compared with the
-// interpreter's of operators, and that with the reference evaluator of the onnx package, where `python` has it.
+// interpreter's of operators, and that with ONNX Runtime's or the reference evaluator's of the onnx package, where
+// `python` has one of them.
 #pragma once
 #include <string>
 

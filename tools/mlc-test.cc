@@ -33,7 +33,7 @@ constexpr OptionSpec kOptions[] = {
     {"update", nullptr, "add new ones to the list"},
     {"without", "PASS", "leave out simplify, fuse, lower or plan; repeated"},
     {"explain", nullptr, "of what fails: the first node whose value differs"},
-    {"python", "COMMAND", "of --explain: one that has the onnx package, its reference evaluator; python3"},
+    {"python", "COMMAND", "of --explain: one that has the onnx package, and maybe onnxruntime; python3"},
     {"timeout", "S", "seconds that a case may take; 60"},
     {"memory", "MB", "memory that a case may use; 6144"},
     {"cache", "DIR", "of --via cpp: keep compiled programs there, by the hash of their sources"},
