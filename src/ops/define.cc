@@ -99,10 +99,11 @@ std::vector<Iter> Define::iters(const Dims &domain, std::vector<Sym> &names, Ind
 }
 
 void Define::compute(const Tensor &t, const std::function<X(const Indices &)> &f) {
+  size_t mark = axes_.size();  // a list of literals may be written out while a block is made
   Indices i;
   auto domain = iters(t.dims, axes_, i);
   X value = f(i);
-  axes_.clear();
+  axes_.resize(mark);
   Result r{t.buffer, kNowhere, b.list(domain)};
   body.push_back(b.make(Compute{{}, b.one(r), value.e, from_}));
 }
