@@ -131,7 +131,7 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
   int64_t by;
   bool whole = t == DType::I32 || t == DType::I64 || t == DType::U32 || t == DType::U64;
   if (name == "shr" && whole && int_value(c.args[1], &by) && by >= 0 && by < info(t).bits)
-    return {fmt::format("{} >> {}", wrap(args[0], kSum), by), kShift, t, false, ""};
+    return {fmt::format("{} >> {}", wrap(args[0], kProduct), by), kShift, t, false, ""};  // g++ asks for (a + b) >> n
   if (!is_packed(t)) return index(two ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]));
   bool own = name == "shl" || name == "shr";  // by the type's own width
   DType k = own ? t : is_signed(t) ? DType::I8 : DType::U8;
