@@ -249,7 +249,7 @@ Text ExprPrinter::binary(const Binary &e, DType want) {
     if (t == DType::Invalid) t = type(e.b, DType::Index);
     Text a = print(e.a, t), b = print(e.b, t);
     bool wild = a.wild || b.wild;
-    if (t != DType::Bool && (a.s == b.s || at_limit(e.a, t) || at_limit(e.b, t))) {
+    if (a.s == b.s || at_limit(e.a, t) || at_limit(e.b, t)) {
       constexpr std::string_view kFamily[] = {"equal", "unequal", "less", "less_equal", "greater", "greater_equal"};
       std::string_view family = kFamily[int(e.op) - int(Op::Eq)];
       return {helper(family, is_small_float(t) ? DType::F32 : t, {a.s, b.s}).s, kPrimary, DType::Bool, wild, ""};

@@ -14,7 +14,7 @@ namespace {
 // $(family:) one of no type.
 struct Family {
   std::string_view name;
-  char kind;  // i signed, u unsigned, b both, f f32 and f64, n all these, A smaller floats, and some of these: see fits()
+  char kind;  // i signed, u unsigned, b both, f f32 and f64, n all these and bool, A smaller floats; more in fits()
   std::string_view text;
 };
 constexpr Family kFamilies[] = {
@@ -277,7 +277,7 @@ bool fits(char kind, DType t) {
     case 'u': return is_int(t) && !is_signed(t);
     case 'b': return is_int(t);
     case 'f': return wide;
-    case 'n': return is_int(t) || wide;
+    case 'n': return is_int(t) || wide || t == DType::Bool;
     case 'h': return t == DType::F16;
     case 't': return t == DType::BF16;
     case 'e': return e8;
