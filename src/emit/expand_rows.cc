@@ -19,7 +19,7 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kLeast = 12, kMost = 128, kTile = 64;  // elements of a row; shorter ones are not worth it
+constexpr int64_t kLeast = 12, kMost = 128, kTile = 64;  // elements of a row; shorter ones gain nothing
 
 // e with `from` (one node, by its identity) replaced.
 const Expr *replaced(Build &b, const Expr *e, const Expr *from, const Expr *to) {
@@ -103,8 +103,10 @@ bool Expander::rows(const Compute &c, Out &out) {
 
   // What is known: all names are indices.
   Bounds known(b_);
-  std::unordered_set<Sym> names;
-  collect_names(c.value, names);
+  std::unordered_set<Sym> mentioned;
+  collect_names(c.value, mentioned);
+  std::vector<Sym> names(mentioned.begin(), mentioned.end());
+  std::sort(names.begin(), names.end());  // terms are printed in the order of their definition
   for (Sym s : names)
     if (!env_.find(s) || !env_.find(s)->tensor) known.index(s);
   for (const Iter &i : iters) known.index(i.name);
@@ -151,9 +153,11 @@ bool Expander::rows(const Compute &c, Out &out) {
     }
   bool whole = fixed && tile == n, even = fixed && n % tile == 0;
   std::vector<Iter> outer(iters.begin(), iters.end() - 1);
-  Sym block = fresh(fmt::format("{}_tile", text(v)));
-  const Expr *tiles = floordiv(x(length) + lit(b_, tile - 1), tile).e;
-  if (!whole) outer.push_back({block, tiles, kNowhere});
+  Sym block;
+  if (!whole) {
+    block = fresh(fmt::format("{}_tile", text(v)));
+    outer.push_back({block, floordiv(x(length) + lit(b_, tile - 1), tile).e, kNowhere});
+  }
   nest(b_.list(outer), c.from, out, [&](Out &in) {
     X base = whole ? lit(b_, int64_t{0}) : x(b_.name(block)) * lit(b_, tile);
     auto index = [&](std::string_view name, X value, Out &to) {
@@ -163,7 +167,8 @@ bool Expander::rows(const Compute &c, Out &out) {
     };
     X lanes = even ? lit(b_, tile) : index("lanes", min(x(length) - base, lit(b_, tile)), in);
     Sym row = fresh(text(fold->callee));
-    const Type *type = b_.type({t, true, b_.sym("local"), {}, -1, b_.list({static_cast<const Expr *>(b_.integer(tile))}), {}});
+    const Expr *size = b_.integer(tile);
+    const Type *type = b_.type({t, true, b_.sym("local"), {}, -1, b_.one(size), {}});
     env_.define(row, type);
     in.push_back(b_.make(Alloc{{}, {row, kNowhere, type}, {}, nullptr}));
     // for v in count { f(place in the row, v's value) }

@@ -95,40 +95,34 @@ void give_attention(Expansion &e, const Parts &p, float scale) {
   e.give(0, y[0]);
 }
 
-void plain_only(Expansion &e) {
+// Attention of one product that holds query, key and value; the places of the inputs for the mask and the past.
+void packed_attention(Expansion &e, Term product, size_t mask, size_t past, Term bias) {
   if (e.integer("past_present_share_buffer", 0)) unsupported("a buffer shared by past and present");
   if (e.integer("do_rotary", 0)) unsupported("attribute 'do_rotary'");
   e.integer("rotary_embedding_dim", 0);
+  int64_t heads = heads_of(e, "num_heads");
+  double masked = e.number("mask_filter_value", -10000);
+  Parts p;
+  p.causal = e.integer("unidirectional", 0);
+  project(e, p, product, heads);
+  with_past(e, p, e.maybe(past));
+  if (e.has(mask)) p.mask = mask_of(e, e.in(mask), p.q.dim(0), total_of(p), masked, p.q.elem());
+  p.bias = bias;
+  give_attention(e, p, e.number("scale", 0));
 }
 
 }  // namespace
 
 // inputs: x, weights, bias, mask_index, past, attention_bias
 void contrib_attention(Expansion &e) {
-  plain_only(e);
-  int64_t heads = heads_of(e, "num_heads");
-  double masked = e.number("mask_filter_value", -10000);
-  Parts p;
-  p.causal = e.integer("unidirectional", 0);
   Term x = e.op("MatMul", {e.in(0), e.in(1)});
-  project(e, p, e.has(2) ? x + e.in(2) : x, heads);
-  with_past(e, p, e.maybe(4));
-  if (e.has(3)) p.mask = mask_of(e, e.in(3), p.q.dim(0), total_of(p), masked, p.q.elem());
-  if (e.has(5)) p.bias = e.in(5);
-  give_attention(e, p, e.number("scale", 0));
+  packed_attention(e, e.has(2) ? x + e.in(2) : x, 3, 4, e.maybe(5));
 }
 
 // inputs: x, weights, bias, their scales, mask_index, their zero points, past
 void qattention(Expansion &e) {
-  plain_only(e);
-  int64_t heads = heads_of(e, "num_heads");
-  double masked = e.number("mask_filter_value", -10000);
-  Parts p;
-  p.causal = e.integer("unidirectional", 0);
-  project(e, p, integer_product(e, e.in(0), e.in(1), e.maybe(6), e.maybe(7), e.in(3) * e.in(4), e.in(2)), heads);
-  with_past(e, p, e.maybe(8));
-  if (e.has(5)) p.mask = mask_of(e, e.in(5), p.q.dim(0), total_of(p), masked, p.q.elem());
-  give_attention(e, p, e.number("scale", 0));
+  Term scale = e.in(3) * e.in(4);
+  packed_attention(e, integer_product(e, e.in(0), e.in(1), e.maybe(6), e.maybe(7), scale, e.in(2)), 5, 8, {});
 }
 
 // inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value. Query may hold all three
