@@ -238,7 +238,7 @@ void compare_outputs(const Case &c, const Func &entry, const Build &b, std::vect
         std::string name = fmt::format("{}_{}", c.outputs[i].name, element++);
         if (names[next] != name) failed("found output {}, expected {}", names[next], name);
       }
-      Comparison r = compare(tensors[next], expected, Tolerance::close(c.rtol, c.atol));
+      Comparison r = compare(tensors[next], expected, Tolerance::of_suite(expected.type, c.rtol, c.atol));
       if (!r.same()) failed("{}", describe(r, names[next], expected));
       next++;
     }

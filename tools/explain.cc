@@ -100,12 +100,12 @@ std::map<std::string, Array> by_name(const CaseValues &v) {
 
 // The first step whose values differ; none: "".
 std::string first_difference(const std::vector<Origin> &steps, const std::map<std::string, Array> &found,
-                             const std::map<std::string, Array> &expected, const Tolerance &t, size_t *compared) {
+                             const std::map<std::string, Array> &expected, const CaseValues &by, size_t *compared) {
   for (const Origin &s : steps) {
     auto x = found.find(s.value), y = expected.find(s.value);
     if (x == found.end() || y == expected.end()) continue;
     ++*compared;
-    Comparison c = compare(x->second, y->second, t);
+    Comparison c = compare(x->second, y->second, Tolerance::of_suite(y->second.type, by.rtol, by.atol));
     if (!c.same()) return fmt::format("{}: {}", s.by, describe(c, s.value, y->second));
   }
   return "";
@@ -156,7 +156,6 @@ std::string explain(const std::string &folder, const CaseOptions &options, const
   CaseValues right = case_values(folder, all);
   if (!right.fault.empty()) return "explain: the interpreter does not run it: " + right.fault;
   std::map<std::string, Array> expected = by_name(right);
-  Tolerance t = Tolerance::close(right.rtol, right.atol);
   std::string out;
   size_t compared = 0;
 
@@ -164,14 +163,14 @@ std::string explain(const std::string &folder, const CaseOptions &options, const
     // All values at once; what only goes wrong when a value may vanish into its users, one value at a time.
     all.route = options.route;
     CaseValues found = case_values(folder, all);
-    std::string which = first_difference(steps, by_name(found), expected, t, &compared);
+    std::string which = first_difference(steps, by_name(found), expected, right, &compared);
     for (size_t i = 0; which.empty() && i < steps.size(); i++) {
       std::unordered_set<std::string> only{steps[i].value};
       std::vector<Origin> unused;
       all.adapt = [&](Build &b, Module &m) { expose(b, m, &only, unused); };
       CaseValues one = case_values(folder, all);
       if (!one.fault.empty()) which = fmt::format("{}: {}", steps[i].by, one.fault);
-      else which = first_difference({steps[i]}, by_name(one), expected, t, &compared);
+      else which = first_difference({steps[i]}, by_name(one), expected, right, &compared);
     }
     out = which.empty() ? fmt::format("explain: {} values are the same by {} and by the interpreter", compared,
                                       route_name(options.route))
@@ -185,7 +184,7 @@ std::string explain(const std::string &folder, const CaseOptions &options, const
   if (!reference(folder, python, reference_values, error))
     return out + "explain: the reference does not run: " + error;
   compared = 0;
-  std::string which = first_difference(steps, expected, reference_values, t, &compared);
+  std::string which = first_difference(steps, expected, reference_values, right, &compared);
   return out + (which.empty()
                     ? fmt::format("explain: {} values are the same by the interpreter and the reference", compared)
                     : "explain: first difference between the interpreter and the reference: " + which);

@@ -1,7 +1,12 @@
 // Operators that draw: the state of the generator is a value that goes in last and comes out last. A node with a seed
-// has a generator of its own; the others draw from one, in the order of the nodes.
+// has a generator of its own, that of the reference evaluator (RandomNormal: of mlc); the others draw from one of mlc, in
+// the order of the nodes.
 //   RandomNormal {shape = [n, 4], seed = 7}      s: u64[2] = RngSeed() {seed = 7.0}
 //                                                y: f32[n, 4], next: u64[2] = RandomNormal(s)
+//   Dropout(x, r, t) {seed = 7}                  s: u32[625] = MersenneTwister() {seed = 7}
+//                                                y: f32[n], mask: bool[n], next: u32[625] = Dropout(x, r, t, s)
+#include <cmath>
+
 #include "onnx/importer.h"
 
 namespace mlc::onnx {
@@ -16,7 +21,13 @@ Value *state_of(Importer &im, Use &u) {
   auto seed = u.take("seed");
   if (seed && seed->kind != AttrKind::Float && seed->kind != AttrKind::Int)
     invalid("attribute 'seed': expected a number");
-  if (seed) return seeded(im, u.base, seed->kind == AttrKind::Float ? seed->f : float(seed->i));
+  bool real = seed && seed->kind == AttrKind::Float;
+  if (real && std::isnan(seed->f)) seed.reset();  // as without one
+  if (seed && u.op == "RandomNormal") return seeded(im, u.base, real ? seed->f : float(seed->i));
+  if (seed) {
+    if (real && std::fabs(seed->f) >= 0x1p63f) invalid("attribute 'seed': {} is too large", seed->f);
+    return im.emit(u.base, "MersenneTwister", {}, {attribute("seed", real ? int64_t(seed->f) : seed->i)});
+  }
   u.advances = true;
   if (!im.random_state) im.random_state = seeded(im, "random", 0);
   return im.random_state;

@@ -494,6 +494,33 @@ gradient("gradient_functions", functions, [
 ], {"a": f32(3, 4), "b": np.float32([[1.5], [-0.75]])}, ["a", "b"])
 
 
+# ---- draws with a seed, as numpy's RandomState makes them
+
+def drawn(name, op, inputs, found, shapes, constants=(), **attributes):
+    free = {"x": ["n", 20]}
+    infos = [h.make_tensor_value_info(k, type_of(v), free.get(k, v.shape)) for k, v in inputs.items() if k not in constants]
+    results = [f"y{i}" if i else "y" for i in range(len(found))]
+    outs = [h.make_tensor_value_info(k, type_of(v), shapes) for k, v in zip(results, found)]
+    graph = h.make_graph([h.make_node(op, list(inputs), results, name=op.lower(), **attributes)], name, infos, outs,
+                         [numpy_helper.from_array(inputs[k], k) for k in constants])
+    write(name, h.make_model(graph, opset_imports=[h.make_opsetid("", 22)], ir_version=10),
+          {k: v for k, v in inputs.items() if k not in constants}, found=found, rtol=1e-6, atol=0)
+
+
+many = np.random.default_rng(1).standard_normal((50, 20)).astype(np.float32)  # more draws than one filling of the state
+keep = np.random.RandomState(7).random_sample(many.shape) >= np.float32(0.3)
+drawn("dropout_seed", "Dropout", {"x": many, "r": np.float32(0.3), "t": np.bool_(True)},
+      [np.where(keep, many / (np.float32(1) - np.float32(0.3)), np.float32(0)), keep], ["n", 20], ("t",), seed=7)
+drawn("dropout_seed_large", "Dropout", {"x": many.astype(np.float64), "r": np.float32(0.5), "t": np.bool_(True)},
+      [np.where(np.random.RandomState(0xfedcba98).random_sample(many.shape) >= 0.5, 2 * many.astype(np.float64), 0)], ["n", 20], ("r", "t"),
+      seed=0xfedcba98)
+drawn("random_uniform_seed", "RandomUniform", {},
+      [np.random.RandomState(12).rand(21, 20).astype(np.float32) * np.float32(3) + np.float32(-1)], [21, 20], shape=[21, 20], low=-1.0, high=2.0, seed=12.0)
+drawn("random_uniform_like_seed", "RandomUniformLike", {"x": many}, [np.random.RandomState(3).rand(50, 20)], ["n", 20], dtype=T.DOUBLE, seed=3.0)
+chance = np.random.default_rng(2).random((50, 20))
+drawn("bernoulli_seed", "Bernoulli", {"x": chance}, [np.random.RandomState(5).binomial(1, chance).astype(np.int32)], ["n", 20], dtype=T.INT32, seed=5.0)
+
+
 def sklearn():
     from sklearn import datasets, ensemble, linear_model, pipeline, preprocessing, svm
     from skl2onnx import to_onnx

@@ -316,6 +316,17 @@ TEST(Compare, Close) {  // as numpy.allclose(found, expected, rtol, atol, equal_
   }
 }
 
+TEST(Compare, OfSuite) {  // the rule of onnx/backend/test/runner: two steps of bf16 are 2^-6 of the value
+  auto same = [](DType t, double found, double rtol) {
+    return compare(floats({found}, t), floats({1}, t), Tolerance::of_suite(t, rtol, 1e-7)).same();
+  };
+  EXPECT_TRUE(same(DType::BF16, 1.015625, 1e-3));
+  EXPECT_FALSE(same(DType::BF16, 1.0234375, 1e-3));
+  EXPECT_TRUE(same(DType::BF16, 1.0234375, 0.05));
+  EXPECT_FALSE(same(DType::F16, 1.0078125, 1e-3));
+  EXPECT_FALSE(same(DType::F32, 1.0078125, 1e-3));
+}
+
 TEST(Compare, Ulp) {
   auto ulp = [](DType t, double a, double b) { return ulp_distance(t, scalar_of(t, a), scalar_of(t, b)); };
   EXPECT_EQ(ulp(DType::F32, 1, 1 + 0x1p-23), 1);

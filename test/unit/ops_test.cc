@@ -567,6 +567,8 @@ constexpr Row kRows[] = {
     {"s: u64[2]", "y: f32[4, 3], t: u64[2] = RandomUniform(s)", "f32[4, 3], u64[2]"},
     {"s: u64[2]", "y: f16[5], t: u64[2] = RandomNormal(s) {scale = 2.0}", "f16[5], u64[2]"},
     {"p: f32[n], s: u64[2]", "y: bool[n], t: u64[2] = Bernoulli(p, s)", "bool[n], u64[2]"},
+    {"x: f32[n]", "s: u32[625] = MersenneTwister() {seed = 42}", "u32[625]"},
+    {"p: f16[n], s: u32[625]", "y: i8[n], t: u32[625] = Bernoulli(p, s)", "i8[n], u32[625]"},
 };
 
 TEST_F(Ops, EveryOperator) {
