@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "interp/interp.h"
+#include "ir/reach.h"
 #include "pass/pass.h"
 #include "rules/dead.h"
 #include "rules/graph.h"
@@ -158,55 +159,8 @@ class Simplify {
       bool is_private = as<Const>(i) || (f && !open);
       if (graphs ? !is_private : i->kind != Kind::Const) todo.push_back(i);
     }
-    std::unordered_set<const Item *> live(todo.begin(), todo.end());
-    auto use = [&](Sym s) {
-      const Item *i = m_.find(s);
-      if (i && live.insert(i).second) todo.push_back(i);
-    };
-    auto look = [&](const Expr *e) {
-      if (auto g = as<Global>(e)) use(g->name);
-      if (auto l = as<Load>(e); l && l->global) use(l->buffer);
-      if (auto c = as<Call>(e); c && c->global) use(c->callee);
-      return true;
-    };
-    auto notes = [&](Attrs l) {
-      for (const Attr &a : l) each_expr(a.value, look);
-    };
-    while (!todo.empty()) {
-      const Item *i = todo.back();
-      todo.pop_back();
-      if (auto c = as<Const>(i)) each_expr(c->value, look), notes(c->attrs);
-      if (auto t = as<Target>(i))
-        for (const Feature &x : t->features) use(x.name);
-      if (auto d = as<Device>(i)) use(d->target);
-      if (auto s = as<Schedule>(i)) {
-        use(s->name), use(s->target);
-        for (const Step &x : s->steps) each_expr(x.call, look);
-      }
-      auto f = as<Func>(i);
-      if (!f) continue;
-      use(f->target), notes(f->notes.attrs);
-      for (Stmts l : {f->inits, f->body}) each_expr_in(l, look), attributes(l, notes);
-      for (const Part &p : f->parts) each_expr_in(p.body, look), attributes(p.body, notes);
-    }
-    std::unordered_set<std::string_view> files, needed;
-    std::vector<const Item *> kept;
-    for (const Item *i : m_.items) {
-      auto c = as<Const>(i);
-      if (c && !c->value) (live.count(i) ? needed : files).insert(c->path);
-    }
-    for (const Item *i : m_.items) {
-      auto file = as<File>(i);
-      if (file ? !files.count(file->path) || needed.count(file->path) : live.count(i) > 0) kept.push_back(i);
-      else if (Sym s = name_of(i)) diag_.remark("@{}: not used", b_.text(s));
-    }
-    if (kept.size() < m_.items.size()) m_.set(std::move(kept));
-  }
-  template <class F> static void attributes(Stmts l, const F &f) {
-    each_stmt(l, [&](const Stmt *s) {
-      if (auto x = as<For>(s)) f(x->notes.attrs);
-      if (auto x = as<Block>(s)) f(x->notes.attrs);
-    });
+    for (const Item *i : keep_only(m_, reachable(m_, std::move(todo)), true))
+      diag_.remark("@{}: not used", b_.text(name_of(i)));
   }
 
   Build &b_;

@@ -1,6 +1,7 @@
 // The one main of all filters: options, read, run, verify, print; and the main of the other tools.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "check/check.h"
@@ -72,9 +73,16 @@ static int timed(const std::string &tool, const Options &options, const std::fun
 int filter(int argc, char **argv, const Pass &pass) {
   std::vector<OptionSpec> specs(pass.options.begin(), pass.options.end());
   specs.push_back(kOutput);
-  Usage usage = {std::string("mlc-") + pass.name, pass.summary, "[FILE]", specs};
+  std::string operands = pass.words ? std::string(pass.words) + "... [FILE]" : "[FILE]";
+  Usage usage = {std::string("mlc-") + pass.name, pass.summary, operands.c_str(), specs};
   Options options;
   if (int rc = parse_command(argc, argv, usage, options); rc >= 0) return rc;
+  if (pass.words) {
+    auto is_file = [](const std::string &s) { return s.find('=') == std::string::npos; };
+    auto words = std::stable_partition(options.files.begin(), options.files.end(), is_file);
+    options.values["words"].assign(words, options.files.end());
+    options.files.erase(words, options.files.end());
+  }
   if (options.files.size() > 1) {
     fprintf(stderr, "%s: error: one FILE at most, `%s` is a second; cat joins modules\n", usage.tool.c_str(),
             options.files[1].c_str());

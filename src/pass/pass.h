@@ -51,6 +51,7 @@ struct Pass {
   void (*run)(Build &b, Module &m, const Options &options, Diag &diag);
   Stage latest = Stage::Planned;  // a module whose graphs are all beyond it comes too late
   bool verify = true;             // the verifier runs on the result; mlc-fmt alone goes without
+  const char *words = nullptr;    // "NAME=N": operands with a `=` are no files, but options.all("words")
 };
 
 // Reports a module that comes too late for the pass, else runs it and the verifier. False: there are errors.
