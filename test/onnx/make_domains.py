@@ -521,6 +521,40 @@ chance = np.random.default_rng(2).random((50, 20))
 drawn("bernoulli_seed", "Bernoulli", {"x": chance}, [np.random.RandomState(5).binomial(1, chance).astype(np.int32)], ["n", 20], dtype=T.INT32, seed=5.0)
 
 
+# ---- Fourier transforms of lengths that take different passes, against numpy's in f64
+
+def transformed(name, shape, length=None, free=None, double=False, **attributes):
+    """Of axis 1 of a random x; the last dimension of `shape` is 1 for real numbers."""
+    x = np.random.default_rng(len(name)).standard_normal(shape)
+    z = x[..., 0] + (1j * x[..., 1] if shape[-1] == 2 else 0)
+    inverse, half = attributes.get("inverse"), attributes.get("onesided")
+    if half and inverse:
+        y = np.fft.irfft(z, length, axis=1)[..., None]
+    else:
+        y = np.fft.rfft(z, length, axis=1) if half else (np.fft.ifft if inverse else np.fft.fft)(z, length, axis=1)
+        y = np.stack([y.real, y.imag], -1)
+    kind = np.float64 if double else np.float32
+    sizes = {} if length is None else {"n": np.int64(length)}
+    inputs = ["x", *(sizes or [""]), "axis"]
+    infos = [h.make_tensor_value_info("x", TYPES[np.dtype(kind)], free or shape)]
+    graph = h.make_graph([h.make_node("DFT", inputs, ["y"], name="dft", **attributes)], name, infos, [onnx.ValueInfoProto(name="y")],
+                         [numpy_helper.from_array(v, k) for k, v in {**sizes, "axis": np.int64(1)}.items()])
+    write(name, h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9), {"x": x.astype(kind)}, found=[y.astype(kind)],
+          rtol=1e-12 if double else 1e-5, atol=1e-13 if double else 1e-5)
+
+
+transformed("dft_60", [2, 60, 2])
+transformed("dft_22_inverse", [1, 22, 3, 2], inverse=1)
+transformed("dft_77_real", [2, 77, 1], double=True)
+transformed("dft_prime", [1, 13, 2], double=True, inverse=1)
+transformed("dft_padded", [2, 30, 2], length=48, free=["n", 30, 2])
+transformed("dft_cut", [2, 30, 1], length=24, onesided=1)
+transformed("dft_irfft", [2, 19, 2], onesided=1, inverse=1)
+transformed("dft_irfft_odd", [2, 8, 2], length=15, onesided=1, inverse=1)
+transformed("dft_symbols", [2, 12, 2], free=["n", "t", 2])
+transformed("dft_symbols_real", [2, 9, 1], free=["n", "t", 1], inverse=1)
+
+
 def sklearn():
     from sklearn import datasets, ensemble, linear_model, pipeline, preprocessing, svm
     from skl2onnx import to_onnx
