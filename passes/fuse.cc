@@ -9,6 +9,7 @@
 #include <map>
 
 #include "graph/values.h"
+#include "graph/wide.h"
 #include "ir/edit.h"
 #include "pass/pass.h"
 
@@ -33,28 +34,30 @@ constexpr size_t kNone = SIZE_MAX;
 
 // The statement with what its bodies hold fused: a branch or loop that has values.
 const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
-                        std::vector<const Item *> &groups, const Stmt *s, Values &values);
+                        std::vector<const Item *> &groups, bool strict, const Stmt *s, Values &values);
 
 class Region {
  public:
   // names: of the module's items; taken: all names in the graph.
   Region(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
-         std::vector<const Item *> &groups)
-      : b_(b), m_(m), names_(names), taken_(taken), diag_(diag), groups_(groups) {}
+         std::vector<const Item *> &groups, bool strict)
+      : b_(b), m_(m), names_(names), taken_(taken), diag_(diag), groups_(groups), strict_(strict) {}
 
   Stmts fuse(const Dataflow &d, Values &values) {
-    find_lines(d);
+    values.define(&d);
+    find_lines(d, values);
     dominators();
     parent_.resize(lines_.size());
     size_.assign(lines_.size(), 1);
     for (size_t i = 0; i < lines_.size(); i++) parent_[i] = i, pattern_.push_back(lines_[i].pattern);
+    for (size_t i = 0; i < lines_.size() && !strict_; i++) try_widen(i);
     for (int phase = 0; phase < 2; phase++)
       for (size_t i = 0; i < lines_.size(); i++) try_fuse(i, phase);
     return written(d, values);
   }
 
  private:
-  void find_lines(const Dataflow &d) {
+  void find_lines(const Dataflow &d, const Values &values) {
     std::unordered_set<Sym> escaping(d.outputs.begin(), d.outputs.end());
     for (const Stmt *s : d.body) {
       auto *l = as<Let>(s);
@@ -70,7 +73,8 @@ class Region {
         defined_[def.name] = lines_.size();
         collect_names(def.type, escaping);  // a size that a type mentions is a use
       }
-      Pattern p = op && l->defs.size() == 1 ? op->pattern : Pattern::Opaque;
+      bool alone = !op || l->defs.size() != 1 || has_strings(*l, values);
+      Pattern p = alone ? Pattern::Opaque : op->pattern;
       lines_.push_back({l, op, p, {}, false, kNone, Pattern::Elementwise, 0});
     }
     for (size_t i = 0; i < lines_.size(); i++) {
@@ -193,6 +197,31 @@ class Region {
     for (size_t k : all) join(k, sink);
   }
 
+  // The probabilities of attention, Softmax and what is done to each before the product with the values, are worth more
+  // digits than f16 and bf16 have; in a group of their own they keep those of f32 (the licence `wide`).
+  //   p: f16[n, s] = Softmax(x)
+  //   q: f16[n, s] = Where(dead, 0.0, p)   ->   y: f16[n, d] = @softmax_where_matmul(x, dead, v)
+  //   y: f16[n, d] = MatMul(q, v)
+  void try_widen(size_t i) {
+    auto named = [&](size_t k, const char *name) { return lines_[k].op && lines_[k].op->name == name; };
+    DType t = lines_[i].let->defs[0].type->elem;
+    if (!named(i, "Softmax") || (t != DType::F16 && t != DType::BF16)) return;
+    std::vector<size_t> chain{i};
+    while (!named(chain.back(), "MatMul")) {
+      const Line &l = lines_[chain.back()];
+      if (l.escapes || l.users.size() != 1) return;
+      size_t next = l.users[0];
+      const Line &user = lines_[next];
+      bool each = user.pattern <= Pattern::Broadcast && edge(chain.back(), next) == Pattern::Elementwise && chain.size() < kMostLines;
+      auto *left = as<Name>(to<Call>(user.let->value).args[0]);
+      bool product = named(next, "MatMul") && left && left->name == l.let->defs[0].name;
+      if ((!each && !product) || user.let->defs[0].type->elem != t) return;
+      chain.push_back(next);
+    }
+    for (size_t k : chain) join(k, i);
+    wide_.insert(i);
+  }
+
   void join(size_t a, size_t c) {
     a = find(a), c = find(c);
     if (a == c) return;
@@ -204,7 +233,6 @@ class Region {
 
   // The region with each group's lines replaced by one call, at the place of its last line.
   Stmts written(const Dataflow &d, Values &values) {
-    values.define(&d);
     std::map<size_t, std::vector<size_t>> members;
     for (size_t i = 0; i < lines_.size(); i++) members[find(i)].push_back(i);
     std::unordered_map<const Stmt *, size_t> index;
@@ -224,7 +252,7 @@ class Region {
   }
 
   const Stmt *inside(const Stmt *s, Values &values) {
-    return fuse_bodies(b_, m_, names_, taken_, diag_, groups_, s, values);
+    return fuse_bodies(b_, m_, names_, taken_, diag_, groups_, strict_, s, values);
   }
 
   const Stmt *call(const std::vector<size_t> &group, const Values &values) {
@@ -291,7 +319,14 @@ class Region {
     g.at = last.at;
     Attr kind = {b_.sym("kind"), kNowhere, b_.string(pattern_name(pattern_[find(group[0])]))};
     g.notes = {b_.one(kind), from};
-    groups_.push_back(b_.make(g));
+    if (wide_.count(find(group[0]))) {
+      Fresh all(b_);
+      for (Sym s : taken_) all.take(s);
+      for (Sym s : own) all.take(s);
+      groups_.push_back(widened(b_, g, last.defs[0].type->elem, all));
+    } else {
+      groups_.push_back(b_.make(g));
+    }
     Let out = last;
     out.value = b_.call(g.name, b_.list(args), last.at, true);
     out.attrs = {}, out.from = from;
@@ -332,10 +367,12 @@ class Region {
   std::unordered_map<Sym, size_t> defined_;
   std::vector<size_t> parent_, size_, between_;
   std::vector<Pattern> pattern_;
+  std::unordered_set<size_t> wide_;  // groups whose values stay f32
+  bool strict_;
 };
 
 const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unordered_set<Sym> &taken, Diag &diag,
-                        std::vector<const Item *> &groups, const Stmt *s, Values &values) {
+                        std::vector<const Item *> &groups, bool strict, const Stmt *s, Values &values) {
   auto body = [&](const Yield &y, std::span<const Carry> carry) {
     std::vector<Def> outside;  // a name of the body may come again behind it
     auto keep = [&](const Def &d) {
@@ -350,7 +387,7 @@ const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unor
     std::vector<Sym> outputs(read.begin(), read.end());
     std::sort(outputs.begin(), outputs.end());
     Yield n = y;
-    n.body = Region(b, m, names, taken, diag, groups).fuse(*b.make(Dataflow{{}, b.list(outputs), y.body}), values);
+    n.body = Region(b, m, names, taken, diag, groups, strict).fuse(*b.make(Dataflow{{}, b.list(outputs), y.body}), values);
     values.define(b.list(outside));
     return n;
   };
@@ -360,7 +397,12 @@ const Stmt *fuse_bodies(Build &b, const Module &m, Fresh &names, const std::unor
   return s;
 }
 
-void run(Build &b, Module &m, const Options &, Diag &diag) {
+constexpr OptionSpec kOptions[] = {
+    {"strict", nullptr, "grant no licence that changes a result"},
+};
+
+void run(Build &b, Module &m, const Options &options, Diag &diag) {
+  bool strict = options.has("strict");
   Fresh names(b);
   take_names(m, names);
   std::vector<const Item *> out;
@@ -379,10 +421,10 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
       auto *d = as<Dataflow>(s);
       if (d) {
         Dataflow n = *d;
-        n.body = Region(b, m, names, taken, diag, groups).fuse(*d, values);
+        n.body = Region(b, m, names, taken, diag, groups, strict).fuse(*d, values);
         body.push_back(b.make(n));
       } else {
-        body.push_back(fuse_bodies(b, m, names, taken, diag, groups, s, values));
+        body.push_back(fuse_bodies(b, m, names, taken, diag, groups, strict, s, values));
       }
       values.define(s);
     }
@@ -397,6 +439,6 @@ void run(Build &b, Module &m, const Options &, Diag &diag) {
 }  // namespace
 
 extern const Pass pass_fuse;
-const Pass pass_fuse = {"fuse", "Join operators that can share one kernel into groups", {}, run, Stage::Operators};
+const Pass pass_fuse = {"fuse", "Join operators that can share one kernel into groups", kOptions, run, Stage::Operators};
 
 }  // namespace mlc

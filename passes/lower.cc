@@ -6,7 +6,8 @@
 //                                              k: index = Item(k.count)
 //                                              assume k >= 0 && k <= n
 //                                              y: i64[2, k] = @non_zero(k, x)
-// Operators that give the same bytes another shape stay: mlc-plan makes aliases of them.
+// Operators that give the same bytes another shape stay: mlc-plan makes aliases of them. So do those of strings, which
+// kernels do not have: the graph interpreter runs them between the kernels.
 #include <memory>
 
 #include "graph/inline.h"
@@ -26,9 +27,7 @@ class Lower {
   void run() {
     for (const Item *i : m_.items) {
       auto *f = as<Func>(i);
-      if (f && (f->func == FuncKind::Graph || f->func == FuncKind::Group) && has_strings(*f)) {
-        out_.push_back(i);
-      } else if (f && f->func == FuncKind::Graph) {
+      if (f && f->func == FuncKind::Graph) {
         Func g = *f;
         Values values(m_, *f);
         names_ = std::make_unique<Fresh>(b_);
@@ -49,33 +48,6 @@ class Lower {
   }
 
  private:
-  // Strings are known to the graph interpreter alone: where they are is an error, at each place.
-  bool has_strings(const Func &f) {
-    bool found = false;
-    auto look = [&](const Type *t, Sym name, uint32_t at, Syms from) {
-      if (t->elem != DType::Str) return;
-      found = true;
-      std::string node = from.empty() ? "" : fmt::format(", from \"{}\"", b_.text(from[0]));
-      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be lowered{}", b_.text(name), node);
-    };
-    for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at, {});
-    each_stmt(f.body, [&](const Stmt *s) {
-      auto *let = as<Let>(s);
-      auto *branch = as<IfValue>(s);
-      auto *loop = as<Loop>(s);
-      Syms from = let ? let->from : branch ? branch->from : loop ? loop->from : Syms();
-      for (const Def &d : let ? let->defs : branch ? branch->defs : loop ? loop->defs : Defs())
-        look(d.type, d.name, d.at, from);
-      for (const Carry &c : loop ? loop->carry : std::span<const Carry>())
-        look(c.def.type, c.def.name, c.def.at, from);
-      auto *call = let ? as<Call>(let->value) : nullptr;
-      for (const Expr *e : call ? call->args : Exprs())
-        if (auto *g = as<Global>(e); g && m_.constant(g->name))
-          look(m_.constant(g->name)->type, g->name, e->at, from);
-    });
-    return found;
-  }
-
   Stmts graph(Stmts body, Values &values) {
     std::vector<const Stmt *> out;
     for (const Stmt *s : body) {
@@ -95,7 +67,7 @@ class Lower {
   void line(const Let &l, const Values &values, std::vector<const Stmt *> &out) {
     const OpInfo *op = operator_of(b_, l);
     std::string_view name = op ? b_.text(to<Call>(l.value).callee) : "";
-    if (!op || is_reshape(b_, l) || name == "Item" || name == "Match") return out.push_back(&l);
+    if (!op || is_reshape(b_, l) || name == "Item" || name == "Match" || has_strings(l, values)) return out.push_back(&l);
     try {
       OpUse use = op_use(b_, l, *op, values);
       std::vector<const Type *> types;
@@ -148,6 +120,10 @@ class Lower {
         else diag_.error(s->at, "a group holds operators and `assume` only");
         continue;
       }
+      if (has_strings(*l, values)) {
+        diag_.error(l->at, "{}: a group becomes a kernel, which has no strings", b_.text(l->defs[0].name));
+        continue;
+      }
       try {
         define_line(*l, op_use(b_, *l, *op, values), f, fresh, body);
       } catch (const OpError &e) {
@@ -157,7 +133,10 @@ class Lower {
     }
     Func k = f;
     k.func = FuncKind::Kernel;
-    k.notes.attrs = {};
+    std::vector<Attr> kept;
+    for (const Attr &a : f.notes.attrs)
+      if (b_.text(a.key) == "licence") kept.push_back(a);
+    k.notes.attrs = b_.list(kept);
     k.body = b_.list(body);
     return finish(k);
   }

@@ -140,7 +140,33 @@ class Plan {
     if (!planned(f) && !diag_.errors()) functions_[f.name] = graph(f);
   }
 
+  // Strings are known to the graph interpreter alone: where they are is an error, at each place.
+  void refuse_strings(const Func &f) {
+    auto look = [&](const Type *t, Sym name, uint32_t at, Syms from) {
+      if (t->elem != DType::Str) return;
+      std::string node = from.empty() ? "" : fmt::format(", from \"{}\"", b_.text(from[0]));
+      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be planned{}", b_.text(name), node);
+    };
+    for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at, {});
+    each_stmt(f.body, [&](const Stmt *s) {
+      auto *let = as<Let>(s);
+      auto *branch = as<IfValue>(s);
+      auto *loop = as<Loop>(s);
+      Syms from = let ? let->from : branch ? branch->from : loop ? loop->from : Syms();
+      for (const Def &d : let ? let->defs : branch ? branch->defs : loop ? loop->defs : Defs())
+        look(d.type, d.name, d.at, from);
+      for (const Carry &c : loop ? loop->carry : std::span<const Carry>())
+        look(c.def.type, c.def.name, c.def.at, from);
+      auto *call = let ? as<Call>(let->value) : nullptr;
+      for (const Expr *e : call ? call->args : Exprs())
+        if (auto *g = as<Global>(e); g && m_.constant(g->name))
+          look(m_.constant(g->name)->type, g->name, e->at, from);
+    });
+  }
+
   const Func *graph(const Func &f) {
+    refuse_strings(f);
+    if (diag_.errors()) return &f;
     PlanLines lines(b_, m_, f, functions_, diag_);
     lines.run();
     if (diag_.errors()) return &f;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -89,7 +90,7 @@ class Driver {
     if (!import() || !kept("import")) return 1;
     said("import");
     for (const Pass *pass : usual_passes()) {
-      if (!run_pass(*pass, {}, stage_, verbose_, stderr) || !kept(pass->name)) return failed();
+      if (!run_pass(*pass, given(*pass), stage_, verbose_, stderr) || !kept(pass->name)) return failed();
       said(pass->name);
     }
     Diag diag("codegen", stage_.source.get());
@@ -109,6 +110,14 @@ class Driver {
   int fail(const std::string &message) {
     fmt::print(stderr, "mlc: error: {}\n", message);
     return 1;
+  }
+
+  // --strict goes to the passes that have it.
+  Options given(const Pass &pass) const {
+    Options o;
+    auto is = [](const OptionSpec &s) { return s.name == std::string_view("strict"); };
+    if (options_.has("strict") && std::any_of(pass.options.begin(), pass.options.end(), is)) o.values["strict"];
+    return o;
   }
 
   bool is_text() const { return text_ || model_.ends_with(".mlc"); }
@@ -140,7 +149,10 @@ class Driver {
     std::string s = is_text() ? "cat" : "mlc-import";
     for (const std::string &b : options_.all("bind")) s += " --bind " + shell(b);
     s += " " + shell(model_);
-    for (const Pass *p : usual_passes()) s += std::string(" | mlc-") + p->name;
+    for (const Pass *p : usual_passes()) {
+      s += std::string(" | mlc-") + p->name;
+      if (given(*p).has("strict")) s += " --strict";
+    }
     s += " | mlc-codegen --name " + codegen_.cpp.name;
     if (codegen_.with_main) s += " --main";
     for (const std::string &folder : options_.all("include")) s += " -I " + shell(folder);

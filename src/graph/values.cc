@@ -54,6 +54,18 @@ OpUse op_use(Build &b, const Let &l, const OpInfo &op, const Values &values) {
   return use;
 }
 
+bool has_strings(const Let &l, const Values &values) {
+  for (const Def &d : l.defs)
+    if (d.type->elem == DType::Str) return true;
+  auto *c = as<Call>(l.value);
+  for (const Expr *e : c ? c->args : Exprs()) {
+    auto *list = as<List>(e);
+    const Type *t = values.of(e);
+    if ((t && t->elem == DType::Str) || as<Str>(list && !list->items.empty() ? list->items[0] : e)) return true;
+  }
+  return false;
+}
+
 bool is_reshape(const Build &b, const Let &l) {
   auto *c = as<Call>(l.value);
   if (!c || c->global || c->args.empty() || c->args[0]->kind != Kind::Name || !l.defs[0].type->tensor) return false;
