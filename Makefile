@@ -5,6 +5,7 @@
 #   make update       bless the outputs of the tests  make bench        speed of reading, printing, and of tools by size
 #   make install PREFIX=/usr/local                    make clean
 #   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
+#   make sanitize     all programs of the tests under ASan and UBSan (hours)
 #   make models       real models from PyPI packages by all routes against ONNX Runtime
 #   make deps         what is missing, with apt and pip (the other targets call it)
 
@@ -44,6 +45,9 @@ fuzz-onnx: deps all
 models: deps all
 	@test/onnx/models
 
+sanitize: deps all
+	@test/check more-asan all-asan
+
 update: deps all
 	@test/run --update
 	@test/examples --update
@@ -61,4 +65,4 @@ clean:
 	rm -rf $(BUILD)
 
 .NOTPARALLEL:
-.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx models install clean
+.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx models sanitize install clean
