@@ -255,7 +255,7 @@ def _(g, op):
 
 @operator("Softmax", "LogSoftmax")
 def _(g, op):
-    v = g.some(("float32", "float64"), rank=(1, 4))
+    v = g.some(FLOATS, rank=(1, 4))
     return g.add(op, [v], {"axis": g.axis(v)})
 
 
@@ -273,7 +273,7 @@ def _(g, op):
 
 @operator("MatMul")
 def _(g, op):
-    v = g.some(("float32", "float64"), rank=(1, 4))
+    v = g.some(FLOATS, rank=(1, 4))
     lead = v.shape[:-2] if g.rng.random() < 0.5 else ()
     return g.add(op, [v, g.new(g.data(v.dtype, (*lead, v.shape[-1], g.rng.choice(SIZES))))], keeps_exact=True)
 
@@ -514,6 +514,30 @@ def _(g, op):
     b, i, j = v.shape
     equation, shape = g.rng.choice((("bij,bjk->bik", (b, j, 3)), ("bij,kj->bki", (4, j)), ("bij,bij->b", (b, i, j)), ("bij,i->jb", (i,))))
     return g.add(op, [v, g.new(g.data("float32", shape))], {"equation": equation}, keeps_exact=True)
+
+
+@operator("DFT")
+def _(g, op):
+    complex_, dims = g.rng.random() < 0.5, [g.rng.choice(SIZES) for _ in range(g.rng.randint(1, 3))]
+    v = g.new(g.data(g.rng.choice(FLOATS[:2]), (*dims, 2 if complex_ else 1)))
+    axis = g.rng.randrange(len(dims))
+    n = g.rng.choice((None, None, dims[axis] + 2, max(1, dims[axis] // 2), 12))
+    return g.add(op, [v, g.fixed(n) if n else None, g.fixed(axis)],
+                 {"inverse": g.rng.randint(0, 1), "onesided": int(not complex_ and g.rng.random() < 0.3)})
+
+
+@operator("Dropout")
+def _(g, op):
+    v = g.some(("float32", "float64"))
+    return g.add(op, [v, g.fixed(g.rng.choice((0.25, 0.5)), v.dtype), g.fixed(True, "bool")], {"seed": g.rng.randint(0, 1 << 32)}, outputs=2)
+
+
+@operator("Bernoulli", "RandomUniformLike")
+def _(g, op):
+    v = g.some(("float32",), rank=(1, 4))
+    if op == "Bernoulli":
+        v = g.new(g.data("float32", v.shape, 0, 1))
+    return g.add(op, [v], {"seed": float(g.rng.randint(0, 1000))}, keeps_exact=True)
 
 
 # ---- a case
