@@ -40,7 +40,7 @@ void Diag::print(FILE *out) {
     for (size_t i = first; i < entries_.size() && (i == first || !entries_[i].error); i++) {
       const Entry &e = entries_[i];
       const char *what = e.error ? "error" : "note";
-      const char *name = source_ ? source_->name.c_str() : "mlc";
+      const char *name = source_ ? source_->name_of(e.at == 0xffffffff ? 0 : e.at).c_str() : "mlc";
       if (e.at == 0xffffffff || !source_) {
         fprintf(out, "%s: %s: %s [mlc-%s]\n", name, what, e.message.c_str(), tool_.c_str());
         continue;

@@ -84,10 +84,21 @@ Source Source::from_string(std::string name, std::string_view text) {
   return s;
 }
 
+Source Source::join(const Source &a, const Source &b) {
+  std::string both(a.text);
+  if (!both.empty() && both.back() != '\n') both += '\n';
+  size_t second = both.size();
+  Source s = from_string(a.name, both += b.text);
+  s.error = a.error.empty() ? b.error : a.error;
+  s.second_ = second;
+  s.second_name_ = b.name;
+  return s;
+}
+
 Source::Place Source::place(uint32_t at) const {
   size_t end = std::min<size_t>(at, text.size());
   uint32_t line = 1;
-  const char *start = text.data(), *stop = text.data() + end;
+  const char *start = text.data() + (at >= second_ ? second_ : 0), *stop = text.data() + end;
   while (const void *nl = memchr(start, '\n', size_t(stop - start))) start = static_cast<const char *>(nl) + 1, line++;
   return {line, uint32_t(stop - start) + 1};
 }

@@ -83,9 +83,15 @@ void FuncChecker::for_loop(const For &s) {
   ok ? bounds_.range(s.iter.name, s.iter.extent) : bounds_.index(s.iter.name);
   std::string_view tag = b_.text(s.tag);
   bool threads = s.loop == LoopKind::Bind && !tag.starts_with("block") && !tag.starts_with("cluster");
-  ++loops_, threads_ += threads, bound_ += s.loop == LoopKind::Bind;
+  bool turns = false;  // for k in j: some turns of j have none of k
+  each_expr(s.iter.extent, [&](const Expr *x) {
+    auto *n = as<Name>(x);
+    Entry *l = n ? find(n->name) : nullptr;
+    return !(turns |= l && (l->what == What::Loop || l->what == What::Axis));
+  });
+  ++loops_, threads_ += threads, bound_ += s.loop == LoopKind::Bind, maybe_ += turns;
   statements(s.body);
-  --loops_, threads_ -= threads, bound_ -= s.loop == LoopKind::Bind;
+  --loops_, threads_ -= threads, bound_ -= s.loop == LoopKind::Bind, maybe_ -= turns;
   close(m);
 }
 

@@ -1,0 +1,162 @@
+#include "sched/apply.h"
+
+#include <fnmatch.h>
+
+#include <utility>
+
+#include "ops/expr.h"
+#include "sched/primitives.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+// The nearest name of the table, for a message.
+std::string nearest(std::string_view name) {
+  std::string best;
+  size_t least = 4;
+  for (const Primitive &p : primitives()) {
+    std::vector<size_t> row(p.name.size() + 1);
+    for (size_t j = 0; j <= p.name.size(); j++)
+      row[j] = j;
+    for (size_t i = 1; i <= name.size(); i++) {
+      size_t before = row[0]++;
+      for (size_t j = 1; j <= p.name.size(); j++) {
+        size_t now = std::min({row[j] + 1, row[j - 1] + 1, before + (name[i - 1] != p.name[j - 1])});
+        before = std::exchange(row[j], now);
+      }
+    }
+    if (row.back() < least) least = row.back(), best = p.name;
+  }
+  return best;
+}
+
+const Primitive *primitive_of(Build &b, const Step &step, const ScheduleOptions &options) {
+  std::string name(b.text(step.call->callee));
+  const Primitive *p = step.call->global ? nullptr : find_primitive(name);
+  if (!p) {
+    std::string near = nearest(name);
+    bad_step(step.call->at, "there is no step {}{}", name,
+             near.empty() ? "; mlc-sched(5) lists them" : "; is it " + near + "?");
+  }
+  size_t n = step.call->args.size();
+  if (n < p->least || n > p->most) bad_step(step.call->at, "{}: expected {}", counted(n, "argument"), p->usage);
+  for (const Attr &a : step.attrs) {
+    std::string key(b.text(a.key));
+    if (fmt::format(" {} ", p->attrs).find(" " + key + " ") == std::string::npos)
+      bad_step(a.at, "{} has no attribute {}{}", name, key,
+               p->attrs.empty() ? "" : fmt::format("; it knows {}", p->attrs));
+  }
+  if (p->unsafe && !options.unsafe) bad_step(step.call->at, "{} may change results: it needs --unsafe", name);
+  return p;
+}
+
+// One script on one kernel. Null: it was refused.
+const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &script, const ScheduleOptions &options,
+                  Diag &diag, std::vector<const Step *> &done) {
+  State s(b, m, f);
+  std::vector<Step> steps;
+  int line = 0;
+  for (const Step &step : script.steps) {
+    std::string name(b.text(step.call->callee));
+    try {
+      const Primitive *p = primitive_of(b, step, options);
+      Args args(s, step, options.seed, line++);
+      p->run(s, args);
+      check_marks(s);
+      for (auto &[key, h] : s.handles)
+        if (h.node && h.gone.empty() && !s.tree.contains(s.tree.root(), h.node)) h.gone = print_step(b, step);
+      done.push_back(b.arena.make(args.step()));
+    } catch (const BadStep &e) {
+      diag.error(e.at, "{}: {}", name, e.message);
+      return nullptr;
+    } catch (const Refused &e) {
+      diag.error(step.call->at, "{}: {}", name, e.message);
+      if (e.at != kNowhere) diag.note(e.at, "here, in kernel @{}", b.text(f->name));
+      if (!e.hint.empty()) diag.note(step.call->at, "legal: {}", e.hint);
+      return nullptr;
+    }
+    if (options.each_step) options.each_step(*done.back(), *s.func());
+  }
+  return s.func();
+}
+
+std::string as_name(const Build &b, const Schedule &s) {
+  auto *t = as<Str>(attr(b, s.notes.attrs, "as"));
+  return t ? std::string(t->value) : "";
+}
+
+}  // namespace
+
+std::string print_step(const Build &b, const Step &step) {
+  std::string out;
+  for (Sym r : step.results)
+    out += (out.empty() ? "" : ", ") + print_name(b, r);
+  if (!out.empty()) out += " = ";
+  out += print(b, static_cast<const Expr *>(step.call));
+  if (step.attrs.empty()) return out;
+  out += " {";
+  for (const Attr &a : step.attrs)
+    out += (&a == &step.attrs[0] ? "" : ", ") + print_name(b, a.key) + " = " + print(b, a.value);
+  return out + "}";
+}
+
+bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
+                     std::vector<const Schedule *> *trace) {
+  std::vector<const Schedule *> scripts;
+  std::vector<const Item *> rest;
+  for (const Item *i : m.items) {
+    if (auto *s = as<Schedule>(i)) scripts.push_back(s);
+    else rest.push_back(i);
+  }
+  if (scripts.empty()) {
+    diag.error(kNowhere, "the module has no schedule");
+    return false;
+  }
+  m.set(rest);
+  for (const Schedule *script : scripts) {
+    std::string pattern = options.kernel.empty() ? std::string(b.text(script->name)) : options.kernel;
+    if (!pattern.empty() && pattern[0] == '@') pattern.erase(0, 1);
+    if (script->target && !options.target.empty() && b.text(script->target) != options.target) {
+      diag.remark("schedule @{} is for @{}, left", b.text(script->name), b.text(script->target));
+      continue;
+    }
+    bool found = false;
+    std::string kernels;
+    std::vector<const Item *> now = m.items;
+    for (size_t i = 0, n = now.size(); i < n; i++) {
+      auto *f = as<Func>(now[i]);
+      if (!f || f->func != FuncKind::Kernel) continue;
+      kernels += (kernels.empty() ? "@" : ", @") + std::string(b.text(f->name));
+      if (fnmatch(pattern.c_str(), std::string(b.text(f->name)).c_str(), 0)) continue;
+      found = true;
+      std::vector<const Step *> done;
+      const Func *made = apply(b, m, f, *script, options, diag, done);
+      if (!made) return false;
+      if (trace) {
+        std::vector<Step> steps;
+        for (const Step *s : done)
+          steps.push_back(*s);
+        trace->push_back(edited(b, *script, [&](Schedule &s) { s.name = f->name, s.steps = b.list(steps); }));
+      }
+      if (std::string name = as_name(b, *script); !name.empty()) {
+        if (m.find(b.sym(name))) {
+          diag.error(script->at, "as = \"{}\": the module has @{} already", name, name);
+          return false;
+        }
+        now.push_back(edited(b, *made, [&](Func &g) { g.name = b.sym(name), g.comment = {}; }));
+      } else {
+        now[i] = made;
+      }
+    }
+    if (!found) {
+      diag.error(script->at, "no kernel matches @{}; the module has {}", pattern, kernels.empty() ? "none" : kernels);
+      return false;
+    }
+    m.set(now);
+  }
+  return true;
+}
+
+}  // namespace mlc

@@ -1,0 +1,29 @@
+// Schedules applied to the kernels of a module.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "base/diag.h"
+#include "ir/build.h"
+#include "ir/module.h"
+
+namespace mlc {
+
+struct ScheduleOptions {
+  std::string kernel;   // a pattern with * and ?: what scripts apply to; empty: the name that each gives, a pattern too
+  std::string target;   // scripts `for @target` of another one are left; empty: all are taken
+  uint64_t seed = 0;    // of the draws without decision
+  bool unsafe = false;  // unsafe_* are allowed
+  // After each step: its text, and the kernel as it stands.
+  std::function<void(const Step &, const Func &)> each_step;
+};
+
+// Applies every schedule of the module, in order, and takes it out. A schedule with `attr as = "name"` leaves its kernel
+// and adds a scheduled copy under that name. `trace`: the scripts as they were applied, with what was drawn; may be null.
+// Errors point at the step; what it refuses of the program is a note. False: there are errors.
+bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
+                     std::vector<const Schedule *> *trace);
+
+std::string print_step(const Build &b, const Step &step);  // i0, i1 = split(i, [_, 16]) {k = v}
+
+}  // namespace mlc

@@ -1,0 +1,119 @@
+// parallel, vectorize, unroll, bind; annotate and unannotate.
+#include <algorithm>
+
+#include "sched/primitives.h"
+#include "sched/regions.h"
+
+namespace mlc {
+
+std::string_view kind_name(const For &f) {
+  static constexpr std::string_view kNames[] = {"serial", "parallel", "vectorized", "unrolled", "bound"};
+  return kNames[size_t(f.loop)];
+}
+
+static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
+  a.expect_results(0, 0);
+  Place *n = a.loop(0);
+  const For &f = *n->loop();
+  if (f.loop == kind && f.tag == tag) return;
+  if (f.loop != LoopKind::Serial) refuse(n, "{} is {} already", s.name_of(n), kind_name(f));
+  if (kind == LoopKind::Parallel || kind == LoopKind::Vectorize)
+    for (Place *k : leaf_blocks(n)) {
+      auto &block = *k->block();
+      for (const Axis &x : block.axes) {
+        if (x.kind == AxisKind::Spatial || !uses(x, f.iter.name)) continue;
+        throw Refused{
+            k->stmt->at,
+            fmt::format("{} takes part in {} axis {} of block {}: its turns combine into the same elements",
+                        s.name_of(n), x.kind == AxisKind::Scan ? "scan" : "reduce", s.text(x.name), s.text(block.name)),
+            x.kind == AxisKind::Scan
+                ? ""
+                : fmt::format("rfactor({}, 0) gives each turn an element of its own", s.text(f.iter.name))};
+      }
+    }
+  s.tree.edit<For>(n, [&](For &x) { x.loop = kind, x.tag = tag; });
+}
+
+void parallel(State &s, Args &a) { mark(s, a, LoopKind::Parallel); }
+void vectorize(State &s, Args &a) {
+  Place *n = a.loop(0);
+  for (Place *k : n->kids[0])
+    if (k->loop()) {
+      bool inner = true;
+      for (Place *u = k; u && inner; u = u->kids[0].empty() ? nullptr : u->kids[0][0])
+        inner &= !u->loop() || u->loop()->loop != LoopKind::Parallel;
+      if (!inner) refuse(k, "{} holds a parallel loop", s.name_of(n));
+    }
+  mark(s, a, LoopKind::Vectorize);
+}
+void unroll(State &s, Args &a) { mark(s, a, LoopKind::Unroll); }
+
+void bind(State &s, Args &a) {
+  static constexpr std::string_view kTags[] = {
+      "blockIdx.x",   "blockIdx.y",   "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "clusterIdx.x",
+      "clusterIdx.y", "clusterIdx.z", "warp",       "warpgroup",   "lane",        "vthread"};
+  Sym tag = a.word(1);
+  if (std::find(std::begin(kTags), std::end(kTags), s.b.text(tag)) == std::end(kTags)) {
+    bool known = false;
+    for (const Item *i : s.m.items)
+      if (auto *t = as<Target>(i))
+        for (const Feature &f : t->features)
+          known |= f.kind == Feature::Thread && f.name == tag;
+    if (!known)
+      bad_step(a.at(1), "{} is no thread tag: blockIdx.x, threadIdx.y, warp, vthread, or a thread line of a target",
+               s.text(tag));
+  }
+  mark(s, a, LoopKind::Bind, tag);
+}
+
+void check_marks(State &s) {
+  std::vector<Place *> marked;
+  each_place(s.tree.root(), [&](Place *n) {
+    auto *f = n->loop();
+    if (f && (f->loop == LoopKind::Parallel || f->loop == LoopKind::Vectorize)) marked.push_back(n);
+  });
+  for (Place *n : marked) {
+    if (std::string why = dependence(s, n); !why.empty()) refuse(n, "{} loop: {}", kind_name(*n->loop()), why);
+    if (n->loop()->loop == LoopKind::Parallel) make_private(s, n);
+  }
+}
+
+// ---- notes on loops and blocks
+
+static std::pair<Attrs, Syms> notes_of(Place *n) {
+  const Notes &x = n->loop() ? n->loop()->notes : n->block()->notes;
+  return {x.attrs, x.from};
+}
+static void set_attrs(State &s, Place *n, const std::vector<Attr> &attrs) {
+  if (n->loop()) s.tree.edit<For>(n, [&](For &f) { f.notes.attrs = s.b.list(attrs); });
+  else s.tree.edit<Block>(n, [&](Block &k) { k.notes.attrs = s.b.list(attrs); });
+}
+
+void annotate(State &s, Args &a) {
+  a.expect_results(0, 0);
+  Place *n = a.loop_or_block(0);
+  Sym key = s.b.sym(a.string(1));
+  std::vector<Attr> attrs;
+  for (const Attr &x : notes_of(n).first)
+    if (x.key != key) attrs.push_back(x);
+  attrs.push_back({key, kNowhere, a.value(2)});
+  set_attrs(s, n, attrs);
+}
+
+void unannotate(State &s, Args &a) {
+  a.expect_results(0, 0);
+  Place *n = a.loop_or_block(0);
+  Sym key = s.b.sym(a.string(1));
+  std::vector<Attr> attrs;
+  bool found = false;
+  for (const Attr &x : notes_of(n).first) {
+    if (x.key == key) found = true;
+    else attrs.push_back(x);
+  }
+  if (!found) refuse(n, "{} has no annotation \"{}\"", s.name_of(n), s.text(key));
+  set_attrs(s, n, attrs);
+}
+
+void enter_postproc(State &, Args &) {}
+
+}  // namespace mlc

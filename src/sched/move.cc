@@ -1,0 +1,294 @@
+// compute_at, reverse_compute_at: a block moves under a loop of what reads it, or of what it reads.
+#include <algorithm>
+
+#include "arith/prove.h"
+#include "arith/simplify.h"
+#include "ops/expr.h"
+#include "sched/inline.h"
+#include "sched/primitives.h"
+#include "sched/regions.h"
+
+namespace mlc {
+
+namespace {
+
+// The child of `up` that n is or stands below; null: none.
+Place *child_with(Place *up, Place *n) {
+  for (; n && n->up != up; n = n->up) {
+  }
+  return n;
+}
+
+// An axis with the part of its domain that is to be run.
+struct Share {
+  const Axis *axis;
+  const Expr *lo, *extent;  // null: all of it
+};
+
+// Loops over the parts around the block, its axes bound to them, guarded where a part may leave the domain; in place
+// of nothing yet. `loop`: what it will stand in.
+Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner) {
+  Build &b = s.b;
+  Known known(s, loop, loop->stmt != nullptr);
+  std::vector<Iter> loops;
+  std::vector<Axis> axes;
+  std::vector<Sym> taken;
+  X guard;
+  for (const Share &p : parts) {
+    Sym name = s.loop_name_inside(loop, b.text(p.axis->name), taken);
+    taken.push_back(name);
+    X v{b, b.name(name)};
+    const Expr *extent = p.lo ? p.extent : p.axis->domain;
+    if (is_int(extent, 1)) v = lit(b, int64_t{0}), taken.pop_back();
+    else loops.push_back({name, extent, kNowhere});
+    Axis x = *p.axis;
+    size_t mark = known.bounds.mark();
+    if (!is_int(extent, 1)) known.bounds.range(name, extent);
+    const Expr *binding = p.lo ? simplify(b, (X{b, p.lo} + v).e, known) : v.e;
+    x.binding = binding;
+    if (!provably_less_equal(b, b.integer(0), binding, known)) {
+      X c = X{b, binding} >= 0;
+      guard = guard ? guard && c : c;
+    }
+    if (!provably_less(b, binding, x.domain, known)) {
+      X c = X{b, binding} < X{b, x.domain};
+      guard = guard ? guard && c : c;
+    }
+    known.bounds.pop(mark);
+    axes.push_back(x);
+  }
+  Block moved = k;
+  moved.axes = b.list(axes), moved.guard = guard.e;
+  auto [outer, block] = s.nest(loops, b.make(moved));
+  *inner = block;
+  return outer;
+}
+
+// Which axis a subscript is: the axis of that name, alone.
+const Axis *plain_axis(const Block &k, const Expr *e) {
+  auto *n = as<Name>(e);
+  if (!n) return nullptr;
+  for (const Axis &x : k.axes)
+    if (x.name == n->name) return &x;
+  return nullptr;
+}
+
+void expect_movable(State &s, Place *n) {
+  auto &k = *n->block();
+  if (n->nest) refuse(n, "block {} holds blocks", s.text(k.name));
+  if (has_scan(k)) refuse(n, "block {} scans in order and stays where it is", s.text(k.name));
+}
+
+void narrow(State &s, std::vector<Share> &parts, const Axis *axis, const Extent &e, const Bounds &known) {
+  for (Share &p : parts) {
+    if (p.axis != axis) continue;
+    if (!p.lo) {
+      p.lo = e.lo, p.extent = e.extent;
+    } else {
+      Region both = hull(s, {{p.lo, p.extent, true, true}}, {e}, known);
+      p.lo = both[0].lo, p.extent = both[0].extent;
+    }
+  }
+}
+
+// The whole domain reads better as itself.
+void widen(State &s, std::vector<Share> &parts, const Bounds &known) {
+  for (Share &p : parts)
+    if (p.lo && is_int(p.lo, 0) && provably_less_equal(s.b, p.axis->domain, p.extent, known)) p.lo = p.extent = nullptr;
+}
+
+std::vector<Share> all_parts(const Block &k) {
+  std::vector<Share> parts;
+  for (const Axis &x : k.axes)
+    parts.push_back({&x, nullptr, nullptr});
+  return parts;
+}
+
+void put(State &s, Place *old, Place *outer, Place *inner, Place *up, size_t at) {
+  Place *was = old->up;
+  s.tree.insert(up, 0, at, outer);
+  for (auto &[name, h] : s.handles)
+    if (h.node == old) h.node = inner;
+  s.tree.remove(old);
+  s.tree.prune(was);
+}
+
+}  // namespace
+
+// block p computes what the turns of `loop` read of it, right in front of the first reader
+void compute_at(State &s, Args &a) {
+  a.expect_results(0, 0);
+  Place *n = a.block(0);
+  if (a.count() > 1 && !a.is_block(1))
+    if (auto *e = as<Name>(a.raw(1)))
+      if (auto it = s.handles.find(e->name); it != s.handles.end() && it->second.kind == Handle::Value) {
+        if (is_int(it->second.values[0], -1)) inline_block(s, n);
+        return;  // -2: where it stands
+      }
+  Place *loop = a.loop(1);
+  const Block k = *n->block();
+  std::string block = s.text(k.name);
+  expect_movable(s, n);
+  if (is_below(n, loop)) refuse(n, "block {} stands in {} already", block, s.name_of(loop));
+  std::vector<Sym> written = buffers_written(s, n);
+  for (Sym w : written)
+    if (s.is_result(w)) {
+      auto users = consumers(s, n);
+      throw Refused{
+          n->stmt->at,
+          fmt::format("block {} writes {}, which the caller sees: all of it must be computed", block, s.text(w)),
+          users.empty() && !producers(s, n).empty()
+              ? fmt::format("reverse_compute_at({}, ..) moves it under what it reads", block)
+              : ""};
+    }
+  std::vector<Place *> users = consumers(s, n), first;
+  if (users.empty()) refuse(n, "nobody reads what block {} writes", block);
+  for (Place *u : users)
+    if (!is_below(u, loop))
+      refuse(u, "{} reads {} and does not stand in {}", s.name_of(u), s.text(written[0]), s.name_of(loop));
+  for (Place *x : leaves(s.tree.root()))
+    if (x != n)
+      for (Sym w : written)
+        if (writes(s, x, w)) refuse(x, "{} writes {} too, as block {} does", s.name_of(x), s.text(w), block);
+  for (const Access &x : accesses(s, n))
+    if (!x.write && k.inits.empty() && std::find(written.begin(), written.end(), x.buffer) != written.end())
+      refuse(n, "block {} adds to what is in {}: computed twice, it would add twice", block, s.text(x.buffer));
+  // What it reads is ready in front of the first reader.
+  Place *place = loop->kids[0][0];
+  for (Place *child : loop->kids[0]) {
+    bool user = std::any_of(users.begin(), users.end(), [&](Place *u) { return child_with(loop, u) == child; });
+    place = child;
+    if (user) break;
+  }
+  for (Place *p : producers(s, n)) {
+    Place *c = child_with(loop, p);
+    if (c && s.tree.place(c) >= s.tree.place(place))
+      refuse(p, "{} is read by block {} and comes later in {}", s.name_of(p), block, s.name_of(loop));
+  }
+  std::vector<Sym> read = buffers_read(s, n);
+  bool behind = false;
+  for (Place *x : leaves(s.tree.root())) {  // what it reads stays as it is until then
+    behind |= x == n;
+    if (!behind || x == n) continue;
+    for (Sym r : read)
+      if (writes(s, x, r)) refuse(x, "{} changes {}, which block {} reads", s.name_of(x), s.text(r), block);
+  }
+  Known known(s, loop, true);
+  std::vector<Share> parts = all_parts(k);
+  std::vector<std::pair<Exprs, std::optional<Region>>> needed;
+  for (const Access &w : accesses(s, n)) {
+    if (!w.write) continue;
+    std::optional<Region> need;
+    for (Place *u : users) {
+      if (!u->block()) continue;
+      for (const Access &r : accesses(s, u)) {
+        if (r.write || r.buffer != w.buffer) continue;
+        Region g = region(s, u, r, loop);
+        need = need ? hull(s, *need, g, known) : g;
+      }
+    }
+    if (!need) continue;
+    for (size_t d = 0; d < w.index.size(); d++) {
+      const Axis *x = plain_axis(k, w.index[d]);
+      if (x && x->kind == AxisKind::Spatial) narrow(s, parts, x, (*need)[d], known);
+    }
+  }
+  widen(s, parts, known);
+  Place *inner = nullptr;
+  Place *outer = nest_over(s, k, parts, loop, &inner);
+  put(s, n, outer, inner, loop, s.tree.place(place));
+}
+
+// block c takes, in each turn of `loop`, what the turn has made of all that it reads
+void reverse_compute_at(State &s, Args &a) {
+  a.expect_results(0, 0);
+  Place *n = a.block(0);
+  Place *loop = a.loop(1);
+  const Block k = *n->block();
+  std::string block = s.text(k.name);
+  expect_movable(s, n);
+  if (has_reduce(k) && k.inits.empty()) refuse(n, "block {} adds to what is there", block);
+  if (is_below(n, loop)) refuse(n, "block {} stands in {} already", block, s.name_of(loop));
+  std::vector<Place *> makers = producers(s, n), under;
+  for (Place *p : makers)
+    if (is_below(p, loop)) under.push_back(p);
+  if (under.empty()) refuse(loop, "{} makes nothing that block {} reads", s.name_of(loop), block);
+  std::vector<Sym> made;
+  for (Place *p : under) {
+    if (!p->block()) refuse(p, "{} is no block", s.name_of(p));
+    for (Sym w : buffers_written(s, p))
+      if (reads(s, n, w)) made.push_back(w);
+    // A turn must have finished what it made.
+    for (Place *l : loops_around(p)) {
+      for (const Axis &x : p->block()->axes)
+        if (x.kind != AxisKind::Spatial && uses(x, l->loop()->iter.name)) {
+          std::string free;
+          for (Place *o : loops_around(p)) {
+            bool reduce = false;
+            for (const Axis &y : p->block()->axes)
+              reduce |= y.kind != AxisKind::Spatial && uses(y, o->loop()->iter.name);
+            if (reduce) break;
+            free = s.text(o->loop()->iter.name);
+          }
+          throw Refused{l->stmt->at,
+                        fmt::format("{} reduces {}: after a turn of {} it is not finished", s.name_of(l), s.name_of(p),
+                                    s.name_of(loop)),
+                        free.empty() ? "" : fmt::format("reverse_compute_at({}, {})", block, free)};
+        }
+      if (l == loop) break;
+    }
+  }
+  for (Place *p : makers)
+    if (!is_below(p, loop))
+      for (Sym w : buffers_written(s, p))
+        if (std::find(made.begin(), made.end(), w) != made.end()) {
+          // An initialiser in front of it all is no harm; what comes behind is.
+          if (s.tree.contains(loop->up ? loop->up : loop, p)) continue;
+          refuse(p, "{} writes {} outside of {}", s.name_of(p), s.text(w), s.name_of(loop));
+        }
+  for (Place *u : consumers(s, n))
+    if (is_below(u, loop))
+      refuse(u, "{} stands in {} and reads what block {} writes", s.name_of(u), s.name_of(loop), block);
+
+  Known known(s, loop, true);
+  std::vector<Share> parts = all_parts(k);
+  for (const Access &r : accesses(s, n)) {
+    if (r.write || std::find(made.begin(), made.end(), r.buffer) == made.end()) continue;
+    std::optional<Region> ready;
+    for (Place *p : under)
+      for (const Access &w : accesses(s, p))
+        if (w.write && w.buffer == r.buffer) {
+          Region g = region(s, p, w, loop);
+          ready = ready ? hull(s, *ready, g, known) : g;
+        }
+    for (size_t d = 0; d < r.index.size(); d++) {
+      const Axis *x = plain_axis(k, r.index[d]);
+      if (x) {
+        if (x->kind == AxisKind::Spatial) {
+          narrow(s, parts, x, (*ready)[d], known);
+          continue;
+        }
+      }
+      // Anything else reads more than one turn makes, unless a turn makes all of it.
+      const Type *t = s.type_of_buffer(r.buffer);
+      if (is_int(r.index[d], 0) && is_int((*ready)[d].lo, 0)) continue;
+      if (is_int((*ready)[d].lo, 0) && provably_less_equal(s.b, t->dims[d], (*ready)[d].extent, known)) continue;
+      refuse(n, "block {} reads {} at {} in dimension {}: a turn of {} has made only {} +: {} there", block,
+             s.text(r.buffer), s.text(r.index[d]), d, s.name_of(loop), s.text((*ready)[d].lo),
+             s.text((*ready)[d].extent));
+    }
+  }
+  widen(s, parts, known);
+  // A turn takes the elements of its own only: with parts that repeat from turn to turn, what it writes would be the
+  // same again, which is sound if the block does not read it.
+  Place *last = nullptr;
+  for (Place *p : under) {
+    Place *c = child_with(loop, p);
+    if (!last || s.tree.place(c) > s.tree.place(last)) last = c;
+  }
+  Place *inner = nullptr;
+  Place *outer = nest_over(s, k, parts, loop, &inner);
+  put(s, n, outer, inner, loop, s.tree.place(last) + 1);
+}
+
+}  // namespace mlc

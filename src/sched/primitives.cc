@@ -1,0 +1,54 @@
+#include "sched/primitives.h"
+
+#include <algorithm>
+
+namespace mlc {
+
+static constexpr size_t kAny = 64;
+
+static constexpr Primitive kPrimitives[] = {
+    // questions
+    {"get_loops", "i, j = get_loops(block)", 1, 1, get_loops, ""},
+    {"get_child_blocks", "a, b = get_child_blocks(loop or block)", 1, 1, get_child_blocks, ""},
+    {"get_producers", "a, b = get_producers(block)", 1, 1, get_producers, ""},
+    {"get_consumers", "a, b = get_consumers(block)", 1, 1, get_consumers, ""},
+    {"get_output_blocks", "a, b = get_output_blocks()", 0, 0, get_output_blocks, ""},
+    // draws
+    {"sample_categorical", "v = sample_categorical([values], [probabilities])", 2, 2, sample_categorical, "decision"},
+    {"sample_perfect_tile", "t = sample_perfect_tile(loop, n, max_innermost)", 3, 3, sample_perfect_tile, "decision"},
+    {"sample_partitioned_tile", "t = sample_partitioned_tile(loop, n, partition_pos, innerpart)", 4, 4,
+     sample_partitioned_tile, "decision"},
+    {"sample_compute_location", "l = sample_compute_location(block)", 1, 1, sample_compute_location, "decision"},
+    // loops
+    {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication preserve_unit_iters"},
+    {"loop_partition", "i0, i1 = loop_partition(loop, [turns])", 2, 2, loop_partition, ""},
+    {"fuse", "f = fuse(loop, loop, ..)", 2, kAny, fuse, "preserve_unit_iters"},
+    {"merge", "m = merge(loop, loop, ..)", 2, kAny, merge, ""},
+    {"reorder", "reorder(loop, loop, ..)", 2, kAny, reorder, ""},
+    {"reorder_block_iter_var", "reorder_block_iter_var(block, [order])", 2, 2, reorder_block_iter_var, ""},
+    {"add_unit_loop", "u = add_unit_loop(loop or block)", 1, 1, add_unit_loop, ""},
+    {"parallel", "parallel(loop)", 1, 1, parallel, ""},
+    {"vectorize", "vectorize(loop)", 1, 1, vectorize, ""},
+    {"unroll", "unroll(loop)", 1, 1, unroll, ""},
+    {"bind", "bind(loop, tag)", 2, 2, bind, ""},
+    // blocks
+    {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, "index preserve_unit_loops"},
+    {"reverse_compute_at", "reverse_compute_at(block, loop)", 2, 2, reverse_compute_at, "index preserve_unit_loops"},
+    {"compute_inline", "compute_inline(block)", 1, 1, compute_inline, ""},
+    {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
+    {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
+    // notes
+    {"annotate", "annotate(loop or block, \"key\", value)", 3, 3, annotate, ""},
+    {"unannotate", "unannotate(loop or block, \"key\")", 2, 2, unannotate, ""},
+    {"enter_postproc", "enter_postproc()", 0, 0, enter_postproc, ""},
+};
+
+std::span<const Primitive> primitives() { return kPrimitives; }
+
+const Primitive *find_primitive(std::string_view name) {
+  auto it =
+      std::find_if(std::begin(kPrimitives), std::end(kPrimitives), [&](const Primitive &p) { return p.name == name; });
+  return it == std::end(kPrimitives) ? nullptr : it;
+}
+
+}  // namespace mlc

@@ -1,0 +1,20 @@
+// The primitives, a function each; the table in primitives.cc has their names and arguments, man/mlc-sched.5 a picture
+// of each.
+#pragma once
+#include "sched/args.h"
+
+namespace mlc {
+
+using PrimitiveRun = void(State &s, Args &a);
+PrimitiveRun get_loops, get_child_blocks, get_producers, get_consumers, get_output_blocks, sample_categorical,
+    sample_perfect_tile, sample_partitioned_tile, sample_compute_location, split, loop_partition, fuse, merge, reorder,
+    reorder_block_iter_var, add_unit_loop, parallel, vectorize, unroll, bind, compute_at, reverse_compute_at,
+    compute_inline, reverse_compute_inline, decompose_reduction, annotate, unannotate, enter_postproc;
+
+std::string_view kind_name(const For &f);  // parallel, vectorized, unrolled, bound to threadIdx.x
+
+// Every loop that is parallel, vectorize or bound has turns that depend on none of each other: buffers that each turn
+// can have for itself move into it; what is left is refused. Runs after every step.
+void check_marks(State &s);
+
+}  // namespace mlc
