@@ -37,6 +37,9 @@ static constexpr Primitive kPrimitives[] = {
     {"compute_inline", "compute_inline(block)", 1, 1, compute_inline, ""},
     {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
     {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
+    {"rfactor", "part = rfactor(loop, factor_axis)", 2, 2, rfactor, ""},
+    {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
+    {"blockize", "outer = blockize(loop)", 1, 1, blockize, ""},
     // notes
     {"annotate", "annotate(loop or block, \"key\", value)", 3, 3, annotate, ""},
     {"unannotate", "unannotate(loop or block, \"key\")", 2, 2, unannotate, ""},

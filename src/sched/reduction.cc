@@ -1,6 +1,9 @@
-// decompose_reduction.
+// decompose_reduction, rfactor, fuse_reduction_epilogue.
 #include <algorithm>
 
+#include "arith/simplify.h"
+#include "ir/typing.h"
+#include "ops/expr.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -97,6 +100,322 @@ void decompose_reduction(State &s, Args &a) {
   }
   s.tree.edit<Block>(n, [&](Block &x) { x.inits = {}; });
   a.set_block(0, inner);
+}
+
+namespace {
+
+// What a reduction block does: each buffer combined with a term, by an operator, max or min, or a reducer.
+//   y[i] = y[i] + e                               m1: f32, s1: f32 = @r(m[i], s[i], e, 1.0); m[i] = m1; s[i] = s1
+struct Combine {
+  std::vector<const Load *> targets;
+  std::vector<const Expr *> terms;
+};
+
+Combine combine_of(State &s, Place *n) {
+  auto &k = *n->block();
+  std::string block = s.text(k.name);
+  Combine out;
+  auto is = [](const Expr *e, const Load *l) { return e->kind == Kind::Load && equal(e, l); };
+  if (k.body.size() == 1 && k.body[0]->kind == Kind::Store) {
+    auto &st = to<Store>(k.body[0]);
+    auto *x = as<Binary>(st.value);
+    auto *c = as<Call>(st.value);
+    bool op = x && (x->op == Op::Add || x->op == Op::Mul || x->op == Op::And || x->op == Op::Or);
+    bool call =
+        c && !c->global && c->args.size() == 2 && (s.b.text(c->callee) == "max" || s.b.text(c->callee) == "min");
+    if (op && is(x->a, st.target)) out = {{st.target}, {x->b}};
+    else if (op && is(x->b, st.target)) out = {{st.target}, {x->a}};
+    else if (call && is(c->args[0], st.target)) out = {{st.target}, {c->args[1]}};
+    else if (call && is(c->args[1], st.target)) out = {{st.target}, {c->args[0]}};
+  } else if (!k.body.empty()) {
+    auto *l = as<Let>(k.body[0]);
+    auto *c = l ? as<Call>(l->value) : nullptr;
+    size_t count = k.body.size() - 1;
+    if (c && c->global && c->args.size() == 2 * count && l->defs.size() == count)
+      for (size_t i = 0; i < count; i++) {
+        auto *st = as<Store>(k.body[i + 1]);
+        auto *v = st ? as<Name>(st->value) : nullptr;
+        if (!v || v->name != l->defs[i].name || !is(c->args[i], st->target)) break;
+        out.targets.push_back(st->target), out.terms.push_back(c->args[count + i]);
+      }
+    if (out.targets.size() != count) out = {};
+  }
+  if (out.targets.empty())
+    refuse(n, "the body of block {} is not of the form y[..] = y[..] + e, nor a call of a reducer and its stores",
+           block);
+  for (const Expr *e : out.terms)
+    each_expr(e, [&](const Expr *x) {
+      auto *l = as<Load>(x);
+      for (const Load *t : out.targets)
+        if (l && l->buffer == t->buffer) refuse(n, "block {} reads {} in its term, too", block, s.text(t->buffer));
+      return true;
+    });
+  return out;
+}
+
+// The block's body with other targets and terms.
+Stmts with_combine(State &s, Stmts body, const Combine &from, const Combine &to_) {
+  std::vector<std::pair<const Expr *, const Expr *>> pairs;
+  return rewrite_stmts(s.b, body, [&](const Stmt *st, std::vector<const Stmt *> &out) {
+    auto value = [&](const Expr *e) -> const Expr * {
+      for (size_t i = 0; i < from.targets.size(); i++)
+        if (equal(e, from.targets[i])) return to_.targets[i];
+      for (size_t i = 0; i < from.terms.size(); i++)
+        if (e == from.terms[i]) return to_.terms[i];
+      return e;
+    };
+    if (auto *l = as<Let>(st)) {
+      auto &c = to<Call>(l->value);
+      std::vector<const Expr *> args;
+      for (const Expr *e : c.args)
+        args.push_back(value(e));
+      out.push_back(edited(s.b, *l, [&](Let &n) { n.value = s.b.call(c.callee, s.b.list(args), c.at, c.global); }));
+      return;
+    }
+    auto &x = to<Store>(st);
+    out.push_back(edited(s.b, x, [&](Store &n) {
+      n.target = &to<Load>(value(x.target));
+      if (auto *e = as<Binary>(x.value)) n.value = s.b.binary(e->op, value(e->a), value(e->b), e->at);
+      else if (auto *c = as<Call>(x.value))
+        n.value = s.b.call(c->callee, s.b.list({value(c->args[0]), value(c->args[1])}), c->at);
+    }));
+  });
+}
+
+std::vector<const Expr *> conjuncts_of(const Expr *e) {
+  std::vector<const Expr *> out;
+  std::function<void(const Expr *)> walk = [&](const Expr *x) {
+    auto *y = as<Binary>(x);
+    if (y && y->op == Op::And) return walk(y->a), walk(y->b);
+    out.push_back(x);
+  };
+  if (e) walk(e);
+  return out;
+}
+
+const Expr *all_of(Build &b, const std::vector<const Expr *> &l) {
+  const Expr *out = nullptr;
+  for (const Expr *e : l)
+    out = out ? b.binary(Op::And, out, e) : e;
+  return out;
+}
+
+// The value that an initialiser gives a target.
+const Expr *initial(State &s, Place *n, const Load *target) {
+  for (const Stmt *st : n->block()->inits)
+    if (auto *x = as<Store>(st); x && equal(x->target, target)) return x->value;
+  refuse(n, "block {} does not initialise {}", s.text(n->block()->name), s.text(static_cast<const Expr *>(target)));
+}
+
+}  // namespace
+
+// for k0 in 4 { for k1 in 8 { block c { reduce k in 32 = k0 * 8 + k1, c[i] += x[i, k] } } }   at k0
+// ->  for k0 { for k1 { block c.rf { spatial k0, reduce k1, c.rf[k0, i] += x[i, k0 * 8 + k1] } } }
+//     for k0 { block c { reduce k0, c[i] += c.rf[k0, i] } }
+void rfactor(State &s, Args &a) {
+  a.expect_results(0, 1);
+  Build &b = s.b;
+  Place *loop = a.loop(0);
+  int64_t axis = a.integer(1);
+  std::vector<Place *> below = leaf_blocks(loop);
+  if (below.size() != 1)
+    refuse(loop, "{} holds {}, expected one that it reduces", s.name_of(loop), counted(below.size(), "block"));
+  Place *n = below[0];
+  const Block k = *n->block();
+  std::string block = s.text(k.name), of = s.text(loop->loop()->iter.name);
+  if (k.inits.empty())
+    throw Refused{n->stmt->at, fmt::format("block {} has no initialiser, so that partial results have no start", block),
+                  "rfactor before decompose_reduction"};
+  Combine c = combine_of(s, n);
+  std::vector<Place *> around = loops_around(n);
+  std::unordered_set<Sym> reduce_loops, spatial_loops;
+  for (Place *l : around)
+    for (const Axis &x : k.axes)
+      if (uses(x, l->loop()->iter.name))
+        (x.kind == AxisKind::Spatial ? spatial_loops : reduce_loops).insert(l->loop()->iter.name);
+  Sym v = loop->loop()->iter.name;
+  if (!reduce_loops.count(v) || spatial_loops.count(v))
+    refuse(loop, "{} does not reduce block {} alone", s.name_of(loop), block);
+
+  // The nest that holds the block alone: the second block's nest stands behind it.
+  Place *top = n;
+  while (top->up->loop() && top->up->kids[0].size() == 1)
+    top = top->up;
+  if (!s.tree.contains(top, loop)) refuse(top->up, "{} holds more than block {}", s.name_of(top->up), block);
+  for (Place *l : around)
+    if (reduce_loops.count(l->loop()->iter.name) && !s.tree.contains(top, l))
+      refuse(l, "{} reduces block {} and holds other statements too", s.name_of(l), block);
+
+  // Axes: those of the loops that reduce, under names that no other axis has.
+  std::unordered_set<Sym> taken;
+  for (const Axis &x : k.axes)
+    if (x.kind == AxisKind::Spatial) taken.insert(x.name);
+  for (Sym d : s.original()->dims)
+    taken.insert(d);
+  Substitution axis_of;
+  std::vector<Axis> rf_axes, axes;
+  const Axis *lead = nullptr;
+  std::vector<Axis> reducing;
+  for (const Axis &x : k.axes)
+    if (x.kind == AxisKind::Spatial) rf_axes.push_back(x), axes.push_back(x);
+  for (Place *l : around) {
+    const Iter &i = l->loop()->iter;
+    if (!reduce_loops.count(i.name)) continue;
+    if (spatial_loops.count(i.name))
+      refuse(l, "{} is used by spatial and by reduce axes of block {}", s.name_of(l), block);
+    for (Place *o : around)
+      if (mentions(i.extent, o->loop()->iter.name))
+        refuse(l, "the extent of {} depends on {}", s.name_of(l), s.name_of(o));
+    Sym name = i.name;
+    for (int at = 1; taken.count(name); at++)
+      name = b.sym(fmt::format("{}_{}", s.text(i.name), at));
+    taken.insert(name);
+    axis_of[i.name] = b.name(name);
+    reducing.push_back({l == loop ? AxisKind::Spatial : AxisKind::Reduce, name, kNowhere, i.extent, b.name(i.name)});
+  }
+  for (const Axis &x : reducing)
+    rf_axes.push_back(x);
+  for (const Axis &x : reducing)
+    if (x.kind == AxisKind::Spatial) lead = &x;
+  axes.push_back({AxisKind::Reduce, lead->name, kNowhere, lead->domain, lead->binding});
+
+  // A guard on the reduction becomes a condition inside: all partial results exist.
+  std::vector<const Expr *> kept, inside;
+  for (const Expr *e : conjuncts_of(k.guard)) {
+    bool reduces = false, spatial = false;
+    for (Place *l : around)
+      if (mentions(e, l->loop()->iter.name)) (reduce_loops.count(l->loop()->iter.name) ? reduces : spatial) = true;
+    if (reduces && spatial) refuse(n, "the guard {} of block {} mixes spatial and reduce loops", s.text(e), block);
+    (reduces ? inside : kept).push_back(reduces ? substitute(b, e, axis_of) : e);
+  }
+  Substitution old_axes;
+  for (const Axis &x : k.axes)
+    if (x.kind != AxisKind::Spatial) old_axes[x.name] = substitute(b, x.binding, axis_of);
+
+  // Buffers with one dimension more.
+  size_t rank = c.targets[0]->index.size();
+  if (axis < 0) axis += int64_t(rank) + 1;
+  if (axis < 0 || axis > int64_t(rank))
+    bad_step(a.at(1), "expected a place among the {} of {}, 0 to {}", counted(rank, "dimension"),
+             s.text(c.targets[0]->buffer), rank);
+  std::string name = a.result(0, block + ".rf");
+  Combine parts, totals = c;
+  Stmts inits;
+  std::vector<const Stmt *> rf_init;
+  for (size_t i = 0; i < c.targets.size(); i++) {
+    const Load *t = c.targets[i];
+    const Type *type = s.type_of_buffer(t->buffer);
+    std::vector<const Expr *> dims(type->dims.begin(), type->dims.end()), index(t->index.begin(), t->index.end());
+    dims.insert(dims.begin() + axis, lead->domain), index.insert(index.begin() + axis, b.name(lead->name));
+    Sym buffer = s.buffer_name(i == 0 && c.targets.size() == 1 ? name : s.text(t->buffer) + ".rf");
+    s.add_alloc(buffer, b.tensor(type->elem, b.list(dims)));
+    const Load *part = b.load(buffer, b.list(index), t->at);
+    parts.targets.push_back(part);
+    const Expr *first = initial(s, n, t), *term = substitute(b, c.terms[i], old_axes);
+    if (const Expr *cond = all_of(b, inside)) term = b.call("where", {cond, term, first});
+    parts.terms.push_back(term);
+    rf_init.push_back(b.make(Store{{}, false, part, first, {}}));
+    totals.terms[i] = part;
+  }
+  Block rf = k, total = k;
+  rf.name = s.block_name(name), rf.axes = b.list(rf_axes), rf.guard = all_of(b, kept), rf.comment = {};
+  rf.reads = rf.writes = total.reads = total.writes = {};
+  rf.body = with_combine(s, k.body, c, parts), rf.inits = b.list(rf_init);
+  bool reduces = std::any_of(rf_axes.begin(), rf_axes.end(), [](const Axis &x) { return x.kind == AxisKind::Reduce; });
+  if (!reduces) {  // one term each: no sum is left
+    std::vector<const Stmt *> stores;
+    for (size_t i = 0; i < parts.targets.size(); i++)
+      stores.push_back(b.make(Store{{}, false, parts.targets[i], parts.terms[i], {}}));
+    rf.inits = {}, rf.body = b.list(stores);
+  }
+  total.axes = b.list(axes), total.guard = all_of(b, kept);
+  total.body = with_combine(s, k.body, c, totals);
+  std::vector<Iter> loops;
+  for (Place *l : around)
+    if (s.tree.contains(top, l) && spatial_loops.count(l->loop()->iter.name)) loops.push_back(l->loop()->iter);
+  loops.push_back(loop->loop()->iter);
+  auto [outer, inner] = s.nest(loops, b.make(total));
+  s.tree.after(top, outer);
+  n->stmt = b.make(rf);
+  s.simplify_below(n->up);
+  for (auto &[key, h] : s.handles)
+    if (h.kind == Handle::Block && h.node == n) h.node = inner;
+  a.set_block(0, n);
+}
+
+// block y { init y[i] = 0.0, y[i] += e }, block z { z[i] = y[i] + b[i] }  ->  block y { init z[i] = b[i], z[i] += e }
+void fuse_reduction_epilogue(State &s, Args &a) {
+  a.expect_results(0, 0);
+  Build &b = s.b;
+  Place *n = a.block(0), *e = a.block(1);
+  const Block &k = *n->block(), &z = *e->block();
+  std::string block = s.text(k.name), epilogue = s.text(z.name);
+  if (k.inits.empty()) refuse(n, "block {} has no initialiser to take what block {} adds", block, epilogue);
+  Combine c = combine_of(s, n);
+  auto *st = z.body.size() == 1 ? as<Store>(z.body[0]) : nullptr;
+  auto *sum = st ? as<Binary>(st->value) : nullptr;
+  auto *own = as<Store>(k.body[0]);
+  auto *added = own ? as<Binary>(own->value) : nullptr;
+  const Load *y = sum && sum->op == Op::Add ? as<Load>(sum->a) : nullptr;
+  const Expr *rest = sum ? sum->b : nullptr;
+  if (sum && sum->op == Op::Add && (!y || y->buffer != c.targets[0]->buffer)) y = as<Load>(sum->b), rest = sum->a;
+  if (c.targets.size() != 1 || !added || added->op != Op::Add || !y || y->buffer != c.targets[0]->buffer ||
+      has_reduce(z))
+    throw Refused{e->stmt->at,
+                  fmt::format("block {} is not of the form z[..] = {}[..] + e after a sum", epilogue,
+                              s.text(c.targets[0]->buffer)),
+                  fmt::format("reverse_compute_at({}, ..)", epilogue)};
+  Sym buffer = y->buffer;
+  for (Place *x : leaves(s.tree.root()))
+    if (x != n && x != e && (reads(s, x, buffer) || writes(s, x, buffer)))
+      refuse(x, "{} uses {} too", s.name_of(x), s.text(buffer));
+  if (!s.alloc_of(buffer)) refuse(n, "the caller sees {}", s.text(buffer));
+  // z's axes in y's: y[i, j] is read at each axis once.
+  Substitution back;
+  for (size_t d = 0; d < y->index.size(); d++) {
+    auto *v = as<Name>(y->index[d]);
+    if (!v || back.count(v->name))
+      refuse(e, "block {} reads {} at {}, which is no axis of its own", epilogue, s.text(buffer), s.text(y->index[d]));
+    back[v->name] = c.targets[0]->index[d];
+  }
+  for (const Axis &x : z.axes)
+    if (!back.count(x.name))
+      refuse(e, "axis {} of block {} does not come from {}", s.text(x.name), epilogue, s.text(buffer));
+  const Expr *extra = substitute(b, rest, back);
+  for (Sym r : buffers_read(s, e)) {
+    if (r == buffer) continue;
+    bool ready = false;  // written in front of the reduction, or by nobody
+    for (Place *x : leaves(s.tree.root())) {
+      ready |= x == n;
+      if (ready && x != n && writes(s, x, r))
+        refuse(x, "{} writes {}, which block {} adds, behind block {}", s.name_of(x), s.text(r), epilogue, block);
+    }
+  }
+  bool mentioned = false;
+  each_expr(extra, [&](const Expr *x) {
+    auto *l = as<Load>(x);
+    mentioned |= l && l->buffer == buffer;
+    return true;
+  });
+  if (mentioned) refuse(e, "block {} reads {} twice", epilogue, s.text(buffer));
+  const Load *target = &to<Load>(substitute(b, static_cast<const Expr *>(st->target), back));
+  const Expr *first = initial(s, n, c.targets[0]);
+  DType t = s.type_of_buffer(buffer)->elem;
+  if (!equal(first, zero(b, t).e)) extra = b.binary(Op::Add, first, extra);
+  Combine now{{target}, c.terms};
+  s.tree.edit<Block>(n, [&](Block &x) {
+    x.body = with_combine(s, x.body, c, now);
+    x.inits = b.stmts({b.make(Store{{}, false, target, extra, st->from})});
+    std::vector<Sym> from(x.notes.from.begin(), x.notes.from.end());
+    for (Sym f : z.notes.from)
+      if (std::find(from.begin(), from.end(), f) == from.end()) from.push_back(f);
+    x.notes.from = b.list(from);
+    x.writes = {};
+  });
+  Place *was = e->up, *alloc = s.alloc_of(buffer);
+  s.tree.remove(e);
+  s.tree.prune(was);
+  s.tree.remove(alloc);
 }
 
 }  // namespace mlc
