@@ -5,6 +5,7 @@
 #   make update       bless the outputs of the tests  make bench        speed of reading, printing, and of tools by size
 #   make install PREFIX=/usr/local                    make clean
 #   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
+#   make fuzz         random kernels x random schedules, each step compared (KERNELS=1000 SEED=1)
 #   make sanitize     all programs of the tests under ASan and UBSan (hours)
 #   make models       real models from PyPI packages by all routes against ONNX Runtime
 #   make deps         what is missing, with apt and pip (the other targets call it)
@@ -41,6 +42,9 @@ demo: all
 
 fuzz-onnx: deps all
 	@test/fuzz/onnx $(or $(GRAPHS),300) $(SEED)
+
+fuzz: deps all
+	@test/fuzz/schedules.py --count $(or $(KERNELS),1000) --seed $(or $(SEED),1) --compile 10
 
 models: deps all
 	@test/onnx/models

@@ -65,8 +65,12 @@ void blockize(State &s, Args &a) {
     const Expr *binding = simplify(b, floordiv(X{b, base}, size).e, known);
     outer.push_back({x.kind, x.name, kNowhere, simplify(b, floordiv(X{b, x.domain}, size).e, known), binding});
     if (auto *v = as<Name>(binding)) outer_axis.emplace(v->name, b.name(x.name));
+    // Inside, the name is the outer axis, whatever it was around.
     Axis in = x;
+    size_t mark = known.bounds.mark();
+    known.bounds.range(x.name, outer.back().domain);
     in.binding = simplify(b, (X{b, b.name(x.name)} * size + X{b, rest}).e, known);
+    known.bounds.pop(mark);
     now.push_back(in);
   }
   const Expr *guard = k.guard ? substitute(b, k.guard, outer_axis) : nullptr;

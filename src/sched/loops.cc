@@ -263,42 +263,48 @@ void reorder(State &s, Args &a) {
 
 // The axes of blocks that use a loop get the part of their domain that one part of the loop covers, from 0 on:
 //   spatial i in 16 = b + 2, z[i] = x[i]   ->   spatial i in 11 = b, z[i + 2] = x[i + 2]
-// `from`, `turns`: of the part; `last`: it ends where the loop does.
-static void rebase(State &s, Place *part, Sym loop, X from, X turns, bool last) {
+// `from`, `turns`: of the part; `last`: it ends where the loop does. Bindings still hold `from`.
+static void rebase(State &s, Place *part, X from, X turns, bool last) {
   Build &b = s.b;
+  Sym loop = part->loop()->iter.name;
   for (Place *n : leaf_blocks(part)) {
     Substitution shift;
     Known known(s, n);
-    s.tree.edit<Block>(n, [&](Block &k) {
-      k.axes = edit_all(b, k.axes, [&](Axis &x) {
-        if (!uses(x, loop)) return;
-        auto a = affine(b, x.binding, b.one(loop), known);
-        std::vector<Iter> inner;
-        for (Place *l : loops_around(n))
-          if (l->loop()->iter.name != loop) inner.push_back(l->loop()->iter);
-        auto rest = a ? span_of(b, a->rest, b.list(inner), known) : std::nullopt;
-        X step{b, a ? a->coefs[0] : nullptr};
-        bool outermost = rest && is_int(rest->lo, 0) && provably_less_equal(b, rest->extent, step.e, known);
-        if (!outermost)
-          refuse(n, "axis {} of block {} is bound to {}: a part of {} is no part of its domain", s.text(x.name),
-                 s.text(k.name), s.text(x.binding), s.text(loop));
-        X end = step * (from + turns);
-        if (last || !provably_less_equal(b, end.e, x.domain, known)) end = X{b, x.domain};
-        x.domain = simplify(b, (end - step * from).e, known);
-        const Expr *moved = simplify(b, (X{b, b.name(x.name)} + step * from).e, known);
-        if (moved->kind != Kind::Name) shift[x.name] = moved;
+    const Block &k = *n->block();
+    std::span<const Axis> axes = edit_all(b, k.axes, [&](Axis &x) {
+      if (!uses(x, loop)) return;
+      auto a = affine(b, x.binding, b.one(loop), known);
+      std::vector<Iter> inner;
+      for (Place *l : loops_around(n))
+        if (l->loop()->iter.name != loop) inner.push_back(l->loop()->iter);
+      X step{b, a ? a->coefs[0] : nullptr}, base = a ? step * from : X{};
+      auto rest = a ? span_of(b, (X{b, a->rest} - base).e, b.list(inner), known) : std::nullopt;
+      if (!rest || !provably_equal(b, rest->lo, b.integer(0), known) ||
+          !provably_less_equal(b, rest->extent, step.e, known))
+        refuse(n, "axis {} of block {} is bound to {}: a part of {} is no part of its domain", s.text(x.name),
+               s.text(k.name), s.text(x.binding), s.text(loop));
+      X end = base + step * turns;
+      if (last || !provably_less_equal(b, end.e, x.domain, known)) end = X{b, x.domain};
+      x.domain = simplify(b, (end - base).e, known);
+      x.binding = simplify(b, (X{b, x.binding} - base).e, known);
+      const Expr *offset = simplify(b, base.e, known);
+      if (!is_int(offset, 0)) shift[x.name] = (X{b, b.name(x.name)} + X{b, offset}).e;
+    });
+    s.tree.edit<Block>(n, [&](Block &x) { x.axes = axes; });
+    Known inside(s, n, true);
+    auto in = [&](Stmts l) {
+      return rewrite_exprs(b, l, [&](const Expr *e) -> const Expr * {
+        auto *v = as<Name>(e);
+        if (auto it = v ? shift.find(v->name) : shift.end(); it != shift.end()) return it->second;
+        auto *load = as<Load>(e);  // i + 2 + 2 -> i + 4
+        if (!load || shift.empty()) return e;
+        Exprs index = edit_all(b, load->index, [&](const Expr *&x) { x = simplify(b, x, inside); });
+        return index.data() == load->index.data() ? e : b.load(load->buffer, index, load->at, load->global);
       });
-      auto in = [&](Stmts l) {
-        return rewrite_exprs(b, l, [&](const Expr *e) -> const Expr * {
-          auto *v = as<Name>(e);
-          if (auto it = v ? shift.find(v->name) : shift.end(); it != shift.end()) return it->second;
-          auto *load = as<Load>(e);  // i + 2 + 2 -> i + 4
-          if (!load) return e;
-          Exprs index = edit_all(b, load->index, [&](const Expr *&x) { x = simplify(b, x, known); });
-          return index.data() == load->index.data() ? e : b.load(load->buffer, index, load->at, load->global);
-        });
-      };
-      k.inits = in(k.inits), k.body = in(k.body), k.reads = {}, k.writes = {};
+    };
+    s.tree.edit<Block>(n, [&](Block &x) {
+      x.inits = in(x.inits), x.body = in(x.body);
+      if (!shift.empty()) x.reads = {}, x.writes = {};
     });
   }
 }
@@ -333,6 +339,9 @@ void loop_partition(State &s, Args &a) {
   } else if (!provably_equal(b, sum.e, n.e, known)) {
     refuse(loop, "the parts make {} turns, {} has {}", s.text(simplify(b, sum.e, known)), s.name_of(loop), s.text(n.e));
   }
+  for (Place *k : s.blocks())
+    if (k->nest && is_below(k, loop))
+      refuse(k, "block {} holds blocks, whose axes keep their whole domains", s.text(k->block()->name));
   for (Place *k : leaf_blocks(loop)) {
     bool reduces = false;
     for (const Axis &x : k->block()->axes)
@@ -356,8 +365,9 @@ void loop_partition(State &s, Args &a) {
         if (k->block())
           s.tree.edit<Block>(k, [&](Block &x) { x.name = s.block_name(fmt::format("{}.{}", s.text(x.name), i)); });
       });
-    s.substitute_below(part, {{old.iter.name, b.name(name)}});
-    rebase(s, part, name, from, X{b, parts[i]}, i + 1 == parts.size());
+    s.substitute_below(part, {{old.iter.name, (X{b, b.name(name)} + from).e}}, false);
+    rebase(s, part, from, X{b, parts[i]}, i + 1 == parts.size());
+    s.simplify_below(part);
     from = X{b, simplify(b, (from + X{b, parts[i]}).e, known)};
     made.push_back(part);
   }

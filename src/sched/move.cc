@@ -238,41 +238,55 @@ void reverse_compute_at(State &s, Args &a) {
       if (l == loop) break;
     }
   }
-  for (Place *p : makers)
-    if (!is_below(p, loop))
-      for (Sym w : buffers_written(s, p))
-        if (std::find(made.begin(), made.end(), w) != made.end()) {
-          // An initialiser in front of it all is no harm; what comes behind is.
-          if (s.tree.contains(loop->up ? loop->up : loop, p)) continue;
-          refuse(p, "{} writes {} outside of {}", s.name_of(p), s.text(w), s.name_of(loop));
-        }
-  for (Place *u : consumers(s, n))
-    if (is_below(u, loop))
-      refuse(u, "{} stands in {} and reads what block {} writes", s.name_of(u), s.name_of(loop), block);
+  std::vector<Sym> read = buffers_read(s, n), written = buffers_written(s, n);
+  auto among = [](const std::vector<Sym> &l, Sym x) { return std::find(l.begin(), l.end(), x) != l.end(); };
+  bool behind = false;  // behind the loop: what the block passes on its way there
+  for (Place *x : leaves(s.tree.root())) {
+    if (x == n) break;
+    bool inside = is_below(x, loop);
+    behind |= inside;
+    for (Sym w : buffers_written(s, x)) {
+      if (among(written, w) && (inside || behind)) refuse(x, "{} writes {}, too", s.name_of(x), s.text(w));
+      if (!inside && behind && among(read, w))
+        refuse(x, "{} writes {}, which block {} reads, and comes behind {}", s.name_of(x), s.text(w), block,
+               s.name_of(loop));
+    }
+    for (Sym r : buffers_read(s, x))
+      if (among(written, r) && (inside || behind))
+        refuse(x, "{} reads {}, which block {} writes, and comes before it", s.name_of(x), s.text(r), block);
+  }
 
   Known known(s, loop, true);
   std::vector<Share> parts = all_parts(k);
   for (const Access &r : accesses(s, n)) {
     if (r.write || std::find(made.begin(), made.end(), r.buffer) == made.end()) continue;
     std::optional<Region> ready;
+    std::vector<char> whole(r.index.size(), true);  // over all turns, everything along this dimension is made here
+    const Type *type = s.type_of_buffer(r.buffer);
     for (Place *p : under)
       for (const Access &w : accesses(s, p))
         if (w.write && w.buffer == r.buffer) {
           Region g = region(s, p, w, loop);
           ready = ready ? hull(s, *ready, g, known) : g;
+          for (size_t d = 0; d < w.index.size(); d++) {
+            const Axis *x = plain_axis(*p->block(), w.index[d]);
+            whole[d] &= x && provably_equal(s.b, x->domain, type->dims[d], known);
+          }
         }
     for (size_t d = 0; d < r.index.size(); d++) {
       const Axis *x = plain_axis(k, r.index[d]);
       if (x) {
         if (x->kind == AxisKind::Spatial) {
+          if (!whole[d])
+            refuse(n, "block {} would take of {} only what stands in {}, which is not all of it", block,
+                   s.text(r.buffer), s.name_of(loop));
           narrow(s, parts, x, (*ready)[d], known);
           continue;
         }
       }
       // Anything else reads more than one turn makes, unless a turn makes all of it.
-      const Type *t = s.type_of_buffer(r.buffer);
       if (is_int(r.index[d], 0) && is_int((*ready)[d].lo, 0)) continue;
-      if (is_int((*ready)[d].lo, 0) && provably_less_equal(s.b, t->dims[d], (*ready)[d].extent, known)) continue;
+      if (is_int((*ready)[d].lo, 0) && provably_less_equal(s.b, type->dims[d], (*ready)[d].extent, known)) continue;
       refuse(n, "block {} reads {} at {} in dimension {}: a turn of {} has made only {} +: {} there", block,
              s.text(r.buffer), s.text(r.index[d]), d, s.name_of(loop), s.text((*ready)[d].lo),
              s.text((*ready)[d].extent));

@@ -189,13 +189,13 @@ static const Stmt *with_head(Build &b, const Stmt *s, const Substitution &names)
   return substitute(b, b.stmts({s}), names)[0];
 }
 
-void State::substitute_below(Place *n, const Substitution &names) {
+void State::substitute_below(Place *n, const Substitution &names, bool simplified) {
   for (auto &kids : n->kids)
     for (Place *k : kids) {
       k->stmt = with_head(b, k->stmt, names);
-      if (!k->block()) substitute_below(k, names);
+      if (!k->block()) substitute_below(k, names, false);
     }
-  simplify_below(n);
+  if (simplified) simplify_below(n);
 }
 
 void State::simplify_below(Place *n) {

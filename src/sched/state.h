@@ -70,7 +70,7 @@ class State {
 
   // ---- changes that all primitives share
   // Replaces names of loops in the heads of all that is below n (bindings, guards, extents, conditions), and simplifies.
-  void substitute_below(Place *n, const Substitution &names);
+  void substitute_below(Place *n, const Substitution &names, bool simplified = true);
   void simplify_below(Place *n);
   // Only turns where cond holds: blocks get a guard, other statements an `if`.
   void guard_below(Place *n, const Expr *cond);
