@@ -40,9 +40,10 @@ bool run_pass(const Pass &pass, const Options &options, Program &stage, bool ver
 }
 
 void finish(Build &b, Module &m, Diag &diag) {
-  bool lower = false, plan = false;
+  bool lower = false, compact = false, plan = false;
   for (const Item *i : m.items) {
     auto *f = as<Func>(i);
+    compact |= f && f->func == FuncKind::Kernel && stage_of(b, *f) == Stage::Blocks;
     if (!f || (f->func != FuncKind::Graph && f->func != FuncKind::Group)) continue;
     lower |= f->func == FuncKind::Group;
     bool scratch = false;
@@ -54,8 +55,8 @@ void finish(Build &b, Module &m, Diag &diag) {
       lower |= c && !c->global;
     });
   }
-  for (const char *due : {"lower", "plan"})
-    if ((*due == 'l' ? lower : plan) && !diag.errors()) pass_named(due)->run(b, m, {}, diag);
+  for (auto [due, name] : {std::pair(lower, "lower"), {compact, "compact"}, {plan, "plan"}})
+    if (due && !diag.errors()) pass_named(name)->run(b, m, {}, diag);
 }
 
 }  // namespace mlc

@@ -203,5 +203,6 @@ const Expr *shorten(Build &, const Expr *e, const Bounds &known) {
   return run(e, known, true, is_condition(e) ? &Engine::condition : &Engine::index);
 }
 const Expr *shorten_inside(Build &, const Expr *e, const Bounds &known) { return run(e, known, true, &Engine::any); }
+const Expr *simplify_inside(Build &, const Expr *e, const Bounds &known) { return run(e, known, false, &Engine::any); }
 
 }  // namespace mlc

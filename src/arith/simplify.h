@@ -20,6 +20,7 @@ const Expr *shorten(Build &b, const Expr *e, const Bounds &known);
 // Of any scalar expression: shortens the index expressions and conditions inside (subscripts, comparisons, casts of
 // indices), decides `where`s whose condition is known, and leaves everything else as it is.
 const Expr *shorten_inside(Build &b, const Expr *e, const Bounds &known);
+const Expr *simplify_inside(Build &b, const Expr *e, const Bounds &known);  // the same, for text that a pass made
 // Operations of a machine that would evaluate it, divisions weighted; what `shorten` compares.
 size_t cost(const Expr *e);
 

@@ -2,46 +2,16 @@
 
 #include <cstring>
 
+#include "compact/compact.h"
 #include "emit/expander.h"
 #include "ir/edit.h"
 #include "text/text.h"
 
 namespace mlc {
 
-void bound_names(Stmts body, bool in_blocks, const std::function<void(Sym)> &f) {
-  for (const Stmt *s : body) {
-    switch (s->kind) {
-      case Kind::Let: for (const Def &d : to<Let>(s).defs) f(d.name); break;
-      case Kind::Alloc: f(to<Alloc>(s).def.name); break;
-      case Kind::View: f(to<View>(s).def.name); break;
-      case Kind::For: f(to<For>(s).iter.name); break;
-      case Kind::Compute: for (const Iter &i : to<Compute>(s).results[0].iters) f(i.name); break;
-      case Kind::Block:
-        if (!in_blocks) continue;
-        for (const Axis &a : to<Block>(s).axes) f(a.name);
-        break;
-      default: break;
-    }
-    each_body(s, [&](Stmts inner) { bound_names(inner, in_blocks, f); });
-  }
-}
-
 Expander::Expander(Build &b, const Module &m, const Func *f, Diag &diag)
     : b_(b), m_(m), f_(f), diag_(diag), env_(b, m, f) {
-  std::unordered_set<Sym> inside;
   collect_all_names(f, taken_);
-  each_stmt(f->body, [&](const Stmt *s) {  // what blocks bind keeps its name if nobody outside has it
-    auto *block = as<Block>(s);
-    if (!block) return;
-    for (const Axis &a : block->axes) inside.insert(a.name);
-    bound_names(block->body, false, [&](Sym s) { inside.insert(s); });
-  });
-  auto outside = [&](Sym s) { inside.erase(s); };
-  for (const Param &p : f->params) outside(p.def.name);
-  for (const Def &d : f->results) outside(d.name);
-  for (Sym d : f->dims) outside(d);
-  bound_names(f->body, false, outside);
-  for (Sym s : inside) taken_.erase(s);
 }
 
 const Func *Expander::run() {
@@ -85,7 +55,6 @@ Stmts Expander::body(Stmts in) {
 void Expander::stmt(const Stmt *s, Out &out) {
   switch (s->kind) {
     case Kind::Compute: compute(to<Compute>(s), out); break;
-    case Kind::Block: block(to<Block>(s), true, out); break;
     case Kind::For: loop(to<For>(s), out); break;
     case Kind::Let: let(to<Let>(s), out); break;
     case Kind::Store: {
@@ -192,7 +161,6 @@ void Expander::guarded(const Expr *cond, Out in, Out &out) {
 }
 
 void Expander::loop(const For &f, Out &out) {
-  if (hoist(f, out)) return;
   size_t mark = env_.mark();
   env_.define_index(f.iter.name);
   Stmts inner = body(f.body);
@@ -200,6 +168,6 @@ void Expander::loop(const For &f, Out &out) {
   out.push_back(edited(b_, f, [&](For &n) { n.body = inner; }));
 }
 
-const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag) { return Expander(b, m, f, diag).run(); }
+const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag) { return Expander(b, m, dissolved(b, f), diag).run(); }
 
 }  // namespace mlc

@@ -33,18 +33,6 @@ class Expander {
   std::string_view comment_of(const Stmt &s, const std::string &what);
   template <class F> void nest(Iters iters, Syms from, Out &out, const F &inner);
 
-  // ---- blocks (expand_block.cc)
-  struct Axes {
-    Substitution names;
-    Out lets;
-  };
-  Axes axes_of(const Block &k);
-  void rename_bound(Stmts body, Substitution &names);
-  const Expr *at_start(const Block &k, const Substitution &names);
-  void block(const Block &k, bool with_init, Out &out);
-  Stmts with_from(Stmts s, Syms from);
-  bool hoist(const For &f, Out &out);
-
   // ---- expressions (expand_expr.cc): what is left of them has no reductions; these stand in front, in `out`
   bool is_fold(const Expr *e) const;
   bool reduces(const Expr *e);
@@ -109,8 +97,5 @@ template <class F> void Expander::nest(Iters iters, Syms from, Out &out, const F
   }
   out.insert(out.end(), in.begin(), in.end());
 }
-
-// Names that a body binds: loops, axes, values, buffers; with those inside its blocks or without.
-void bound_names(Stmts body, bool in_blocks, const std::function<void(Sym)> &f);
 
 }  // namespace mlc

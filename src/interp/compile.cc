@@ -137,7 +137,7 @@ void Compiler::block(const Block *s, std::vector<const Act *> &out) {
   Syms outer = from_;
   if (!s->notes.from.empty()) from_ = s->notes.from;
   BlockAct x;
-  x.name = s->name, x.has_reduce = false;
+  x.name = s->name;
   std::vector<What> axes;
   x.guard = s->guard ? expr(s->guard, DType::Bool) : nullptr;  // all of the head is evaluated outside the block
   for (const Axis &a : s->axes) {
@@ -159,7 +159,6 @@ void Compiler::block(const Block *s, std::vector<const Act *> &out) {
       r.binding = index(a.binding);
       lin = std::nullopt;
     }
-    x.has_reduce |= a.kind == AxisKind::Reduce;
     axes.push_back({DType::Index, r.slot, -1, lin});
     x.axes.push_back(r);
   }

@@ -264,7 +264,7 @@ void run_assume(const Act &a, Frame &f) {
 void run_block(const Act &a, Frame &f) {
   const auto &s = *static_cast<const BlockAct *>(a.what);
   if (s.guard && !eval<int64_t>(s.guard, f)) return;
-  bool first = s.has_reduce;
+  bool first = true;
   for (const AxisRun &x : s.axes) {
     if (x.binding) f.slot[x.slot] = eval<int64_t>(x.binding, f);
     int64_t v = f.slot[x.slot];
@@ -274,7 +274,7 @@ void run_block(const Act &a, Frame &f) {
         throw Fault{a.at, fmt::format("axis {} of block {} is {}, outside its domain 0 .. {}", name_of(f, x.name),
                                       name_of(f, s.name), v, n - 1)};
     }
-    if (x.kind == AxisKind::Reduce && v) first = false;
+    if (x.kind != AxisKind::Spatial && v) first = false;
   }
   if (first) run(s.inits, f);
   run(s.body, f);

@@ -20,7 +20,6 @@ struct BlockAct {
   Sym name;
   std::vector<AxisRun> axes;
   const Node *guard;
-  bool has_reduce;
   Acts inits, body;
 };
 struct DomainAct {
