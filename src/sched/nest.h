@@ -1,0 +1,17 @@
+// Loops around a block, made from its axes.
+#pragma once
+#include "sched/state.h"
+
+namespace mlc {
+
+// An axis with the part of its domain that is to be run.
+struct Share {
+  const Axis *axis;
+  const Expr *lo, *extent;  // null: all of it
+};
+
+// Loops over the parts around the block, its axes bound to them, guarded where a part may leave the domain; in place
+// of nothing yet. `loop`: what it will stand in.
+Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner);
+
+}  // namespace mlc
