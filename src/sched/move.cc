@@ -13,13 +13,6 @@ namespace mlc {
 
 namespace {
 
-// The child of `up` that n is or stands below; null: none.
-Place *child_with(Place *up, Place *n) {
-  for (; n && n->up != up; n = n->up) {
-  }
-  return n;
-}
-
 // Which axis a subscript is: the axis of that name, alone.
 const Axis *plain_axis(const Block &k, const Expr *e) {
   auto *n = as<Name>(e);
@@ -27,6 +20,29 @@ const Axis *plain_axis(const Block &k, const Expr *e) {
   for (const Axis &x : k.axes)
     if (x.name == n->name) return &x;
   return nullptr;
+}
+
+// What a turn of `loop` needs of a shared buffer, all threads of its block together do:
+//   for ty in 8 bind threadIdx.y { for k in 4 { a.shared[ty * 8 +: 8, k] .. } }   ->   a.shared[0 +: 64, k]
+Region for_all_threads(State &s, Region r, Place *loop, Sym scope) {
+  if (s.text(scope) != "shared") return r;
+  Build &b = s.b;
+  for (Place *u = loop; u && u->stmt; u = u->up) {
+    auto *f = u->loop();
+    if (!f || f->loop != LoopKind::Bind || s.text(f->tag).starts_with("blockIdx") ||
+        s.text(f->tag).starts_with("clusterIdx"))
+      continue;
+    Known known(s, u, true);
+    for (Extent &e : r) {
+      if (!mentions(e.lo, f->iter.name)) continue;
+      auto span = span_of(b, e.lo, b.one(f->iter), known);
+      if (!span || mentions(e.extent, f->iter.name))
+        refuse(u, "what the threads of {} read together, from {} on, is no range", s.name_of(u), s.text(e.lo));
+      e.lo = span->lo, e.exact &= span->exact;
+      e.extent = simplify(b, (X{b, span->extent} + X{b, e.extent} - 1).e, known);
+    }
+  }
+  return r;
 }
 
 void expect_movable(State &s, Place *n) {
@@ -144,6 +160,7 @@ void compute_at(State &s, Args &a) {
       }
     }
     if (!need) continue;
+    need = for_all_threads(s, *need, loop, s.type_of_buffer(w.buffer)->scope);
     for (size_t d = 0; d < w.index.size(); d++) {
       const Axis *x = plain_axis(k, w.index[d]);
       if (x && x->kind == AxisKind::Spatial) narrow(s, parts, x, (*need)[d], known);

@@ -43,4 +43,10 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
   return outer;
 }
 
+Place *child_with(Place *up, Place *n) {
+  while (n && n->up != up)
+    n = n->up;
+  return n;
+}
+
 }  // namespace mlc

@@ -14,4 +14,7 @@ struct Share {
 // of nothing yet. `loop`: what it will stand in.
 Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner);
 
+// The child of `up` that n is or stands below; null: none.
+Place *child_with(Place *up, Place *n);
+
 }  // namespace mlc

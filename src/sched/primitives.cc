@@ -44,6 +44,10 @@ static constexpr Primitive kPrimitives[] = {
     {"annotate", "annotate(loop or block, \"key\", value)", 3, 3, annotate, ""},
     {"unannotate", "unannotate(loop or block, \"key\")", 2, 2, unannotate, ""},
     {"enter_postproc", "enter_postproc()", 0, 0, enter_postproc, ""},
+    // copies
+    {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},
+    {"cache_write", "copy = cache_write(block, buffer, scope)", 3, 3, cache_write, ""},
+    {"cache_inplace", "in, out = cache_inplace(block, buffer, scope)", 3, 3, cache_inplace, ""},
 };
 
 std::span<const Primitive> primitives() { return kPrimitives; }

@@ -264,7 +264,7 @@ Region region(State &s, Place *block, const Access &a, Place *scope) {
       Known known(s, scope ? scope : s.tree.root(), scope && scope->stmt);
       out.push_back({simplify(b, lo, known), simplify(b, extent, known), exact, dense});
     } else {
-      out.push_back({b.integer(0), t->dims[d], false, lo->kind == Kind::All});
+      out.push_back({b.integer(0), t && d < t->rank() ? t->dims[d] : b.integer(1), false, lo->kind == Kind::All});
     }
   }
   return out;

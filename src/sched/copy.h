@@ -1,0 +1,45 @@
+// Copies of buffers: where they stand, and what blocks then use.
+#pragma once
+#include "sched/args.h"
+#include "sched/regions.h"
+
+namespace mlc {
+
+Sym scope_argument(State &s, Args &a, size_t i);  // Sym{}: global
+std::string scope_text(State &s, Sym scope);
+
+// The type of a buffer without its storage, in a scope.
+const Type *type_in(State &s, const Type *t, Sym scope);
+// A new buffer, allocated beside `of`, or where the kernel's buffers are.
+Sym alloc_beside(State &s, Sym of, std::string_view name, const Type *type);
+
+// Blocks that read (write) a buffer, computes among them expanded first; statements that are none are left out.
+std::vector<Place *> readers(State &s, Sym buffer);
+std::vector<Place *> writers(State &s, Sym buffer);
+
+// The accesses of one kind that a block makes to a buffer, each once.
+std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write);
+
+// Where a copy stands: in the body of `scope`, at a place among its kids.
+struct Spot {
+  Place *scope;
+  size_t at;
+};
+// In front of the first of `users`, as far out as what writes the buffer allows; nobody writes between there and the
+// last of them.
+Spot spot_before(State &s, const std::vector<Place *> &users, Sym buffer);
+// Behind `block`, as far out as others that use the buffer allow; `group` may use it.
+Spot spot_behind(State &s, Place *block, const std::vector<Place *> &group, Sym buffer);
+
+// A name for an axis beside others; it may be that of a loop.
+Sym axis_name(State &s, std::string_view want, const std::vector<Axis> &beside);
+// The axes of a block as spatial ones, those that `index` mentions.
+std::vector<Axis> axes_of(const Block &k, Exprs index);
+// A block of these axes, each with the part of its domain that the turn of `of` below the spot covers where it is an
+// axis of that block (refuses if that is no range), whole otherwise. Returns the block.
+Place *place_block(State &s, const Spot &spot, Sym name, const std::vector<Axis> &axes, Stmts body, Place *of);
+
+// dest[..] = src[..]
+const Stmt *copy_store(State &s, Sym dest, Exprs at, Sym src, Exprs from);
+
+}  // namespace mlc
