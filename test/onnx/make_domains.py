@@ -555,6 +555,23 @@ transformed("dft_symbols", [2, 12, 2], free=["n", "t", 2])
 transformed("dft_symbols_real", [2, 9, 1], free=["n", "t", 1], inverse=1)
 
 
+def framed(name, length, window, complex_=False):
+    """STFT of a signal whose batch and time are symbols, in frames that are known."""
+    x = np.random.default_rng(5).standard_normal((2, 70, 2 if complex_ else 1)).astype(np.float32)
+    z = x[..., 0].astype(np.float64) + (1j * x[..., 1] if complex_ else 0)
+    cut = np.stack([z[:, s:s + length] * window for s in range(0, 70 - length + 1, 6)], 1)
+    y = (np.fft.fft if complex_ else np.fft.rfft)(cut, axis=-1)
+    graph = h.make_graph([h.make_node("STFT", ["x", "step", "w"], ["y"], name="stft", onesided=int(not complex_))], name,
+                         [h.make_tensor_value_info("x", T.FLOAT, ["n", "t", x.shape[-1]])], [onnx.ValueInfoProto(name="y")],
+                         [numpy_helper.from_array(np.int64(6), "step"), numpy_helper.from_array(window.astype(np.float32), "w")])
+    write(name, h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9), {"x": x},
+          found=[np.stack([y.real, y.imag], -1).astype(np.float32)], rtol=1e-5, atol=1e-5)
+
+
+framed("stft_symbols", 24, np.float64(np.float32(np.hanning(24))))
+framed("stft_symbols_complex", 15, np.ones(15), True)
+
+
 def sklearn():
     from sklearn import datasets, ensemble, linear_model, pipeline, preprocessing, svm
     from skl2onnx import to_onnx
