@@ -39,7 +39,7 @@ BodyPrinter::BodyPrinter(Unit &unit, const Module &m, const Func &f)
   enter(scope.bounds, f);
   for (const char *word : {"failed", "ok", "elements"}) scope.namer.reserve(word);
   exprs.fail = [this](uint32_t at, std::string message) { fail(at, std::move(message)); };
-  exprs.scalar_function = [this](const Func *g) { return u_.scalar(g); };
+  exprs.scalar_function = [this](const Func *g, int lanes) { return u_.scalar(g, lanes); };
   exprs.library = [this](std::string_view name, DType t) { return u_.library(name, t); };
   exprs.constant = [this](Sym name) { return constant(name); };
   constant = [this](Sym name) {
@@ -114,6 +114,7 @@ void BodyPrinter::mark_unused(size_t first) {
     e.at = 0;
   }
   std::sort(unused.rbegin(), unused.rend());
+  unused.erase(std::unique(unused.begin(), unused.end()), unused.end());
   for (size_t at : unused) out.insert(at, "[[maybe_unused]] ");
 }
 
@@ -158,7 +159,7 @@ void BodyPrinter::stmts(Stmts body) {
       case Kind::Let: head(s), let(to<Let>(s)); break;
       case Kind::Store:
         head(s, depth_ ? Syms{} : to<Store>(s).from);
-        line("{};", exprs.store(to<Load>(shortened(to<Store>(s).target)), shortened(to<Store>(s).value)));
+        store(to<Store>(s));
         break;
       case Kind::Alloc: head(s), taken = alloc(to<Alloc>(s), i + 1 < body.size() ? body[i + 1] : nullptr); break;
       case Kind::View: head(s), view(to<View>(s)); break;
@@ -207,15 +208,27 @@ void BodyPrinter::let(const Let &l) {
     if (auto *n = as<Name>(c->args[0])) value = b_.call("index", {b_.load(n->name, {})});
   Text v = exprs.print(shortened(value), t);
   Entity e;
-  e.wild = v.wild && t == DType::Index;
-  std::string ident = define_local(d, e).ident;
-  line("const {} {} = {};", c_value(t), ident, v.s);
+  e.wild = v.wild && t == DType::Index, e.lanes = v.lanes, e.mask = v.mask;
+  std::string ident = define_local(d, e).ident, type(c_value(t));
+  if (v.lanes) type = exprs.lanes_type(t, v.mask);
+  line("const {} {} = {};", type, ident, v.s);
   if (t == DType::Index) after(scope.bounds, &l);
   if (depth_ == 0 && defined) defined(d.name);
 }
 
+void BodyPrinter::store(const Store &s) {
+  const Load &target = to<Load>(shortened(s.target));
+  const Expr *value = shortened(s.value);
+  if (scope.lanes.whole() && (exprs.varies(&target) || exprs.varies(value)))
+    return exprs.store_lanes(target, value, [&](const std::string &text) { line("{}", text); });
+  line("{};", exprs.store(target, value));
+}
+
 size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   const Type *t = a.def.type;
+  int64_t unit = 0;
+  if (const Expr *lanes = attr(b_, t->attrs, "registers"); lanes && int_value(lanes, &unit)) return registers(a, unit), 1;
+  if (scope.lanes.whole()) return own_buffer(a), 1;
   Entity e;
   e.kind = Entity::Buffer, e.writable = true;
   std::string_view c_type = c_storage(t->elem);
@@ -309,6 +322,7 @@ void BodyPrinter::view(const View &v) {
 
 void BodyPrinter::loop(const For *f) {
   head(f);
+  if (f->loop == LoopKind::Vectorize) return lanes(*f);
   if (can_be_task(*f)) return parallel(*f);
   Scope::Mark mark = scope.mark();
   bool open = false;
@@ -330,7 +344,7 @@ void BodyPrinter::loop(const For *f) {
       open = true;
     }
     auto *next = body.size() == 1 ? as<For>(body[0]) : nullptr;
-    if (!next || !next->comment.empty() || can_be_task(*next)) break;
+    if (!next || !next->comment.empty() || next->loop == LoopKind::Vectorize || can_be_task(*next)) break;
     f = next;
   }
   bool scoped = open;
@@ -353,6 +367,8 @@ void BodyPrinter::branch(const If &i) {
     block(taken);
     return line("}}");
   }
+  if (scope.lanes.whole() && exprs.varies(cond))
+    return branch_lanes(*edited(b_, i, [&](If &n) { n.cond = cond; }));
   line("if ({}) {{", exprs.text(cond, DType::Bool));
   auto side = [&](size_t k, Stmts body) {
     size_t mark = scope.bounds.mark();

@@ -44,6 +44,7 @@ class BodyPrinter {
  private:
   void stmts(Stmts body);
   void let(const Let &l);
+  void store(const Store &s);
   size_t alloc(const Alloc &a, const Stmt *next);  // how many statements it took
   void view(const View &v);
   void call(const CallStmt &c);
@@ -53,6 +54,12 @@ class BodyPrinter {
   void each_element(const CallStmt &c, const std::function<const Expr *(Exprs)> &value);
   void assume(const Assume &a);
   void loop(const For *f);
+  void lanes(const For &f);
+  void branch_lanes(const If &i);
+  void each_lane(const If &i);
+  bool stops(Stmts body);
+  void registers(const Alloc &a, int64_t unit);
+  void own_buffer(const Alloc &a);
   bool can_be_task(const For &f) const;
   void parallel(const For &f);
   std::string leave(const std::string &code) const;  // the statement that ends the function with a failure

@@ -62,7 +62,8 @@ void BodyPrinter::parallel(const For &f) {
   if (fails || fields.empty()) fields += "  int failed;\n", values += values.empty() ? "0" : ", 0";
   if (!words.count(turn)) reference += fmt::format("  (void){};\n", turn);
   tasks += fmt::format("\nstruct {} {{\n{}}};\n", task, fields);
-  tasks += fmt::format("static void {}_run(void *arg, int64_t {}, int worker) {{\n  (void)worker;\n", task, turn);
+  tasks += fmt::format("static {}void {}_run(void *arg, int64_t {}, int worker) {{\n  (void)worker;\n",
+                       u_.helpers.attribute(out), task, turn);
   tasks += reference + locals + out + "}\n";
 
   out = std::move(before);

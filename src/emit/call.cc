@@ -12,15 +12,15 @@ bool is_literal(const Expr *e) {
   if (auto *u = as<Unary>(e)) return is_literal(u->a);
   return e->kind == Kind::Int || e->kind == Kind::Float || e->kind == Kind::Bool;
 }
-// A literal that is a number: what at_least and at_most take.
+bool is_packed(DType t) { return is_int(t) && info(t).bits < 8; }
+
+}  // namespace
+
 bool is_number(const Expr *e) {
   if (auto *u = as<Unary>(e)) return is_number(u->a);
   auto *f = as<Float>(e);
   return f && !f->nan_bits && !std::isnan(f->value);
 }
-bool is_packed(DType t) { return is_int(t) && info(t).bits < 8; }
-
-}  // namespace
 
 Text ExprPrinter::call(const Call &c, DType want) {
   std::string_view name = b_.text(c.callee);
@@ -34,7 +34,7 @@ Text ExprPrinter::call(const Call &c, DType want) {
     for (size_t i = 0; i < c.args.size(); i++)
       args += (i ? ", " : "") + text(c.args[i], f->params[i].def.type->elem);
     DType t = f->results[0].type->elem;
-    return {fmt::format("{}({})", scalar_function(f), args), kPrimary, t, t == DType::Index, ""};
+    return {fmt::format("{}({})", scalar_function(f, 0), args), kPrimary, t, t == DType::Index, ""};
   }
   if (is_cast(name)) return cast(c.args[0], dtype_named(name), true);
   if (name == "convert") {
@@ -79,7 +79,7 @@ Text ExprPrinter::builtin_call(const Call &c, std::string_view name, DType t) {
   }
   std::string list;
   for (const Text &a : args) list += (list.empty() ? "" : ", ") + a.s;
-  return rounded(t, {fmt::format("{}({})", scalar_function(text), list), kPrimary, computed, false, ""});
+  return rounded(t, {fmt::format("{}({})", scalar_function(text, 0), list), kPrimary, computed, false, ""});
 }
 
 Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Text> &args, const Call &c) {

@@ -89,8 +89,8 @@ void Expander::stmt(const Stmt *s, Out &out) {
   }
 }
 
-const Stmt *Expander::commented(const Stmt *s, std::string_view comment) {
-  auto with = [&](auto &node) -> const Stmt * { return edited(b_, node, [&](auto &n) { n.comment = comment; }); };
+const Stmt *commented(Build &b, const Stmt *s, std::string_view comment) {
+  auto with = [&](auto &node) -> const Stmt * { return edited(b, node, [&](auto &n) { n.comment = comment; }); };
   switch (s->kind) {
     case Kind::For: return with(to<For>(s));
     case Kind::If: return with(to<If>(s));

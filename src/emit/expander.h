@@ -29,7 +29,7 @@ class Expander {
   void define(const Def &d, const Expr *value, Syms from, Out &out);
   const Stmt *store(const Load *target, const Expr *value, Syms from = {});
   void guarded(const Expr *cond, Out in, Out &out);  // null: always
-  const Stmt *commented(const Stmt *s, std::string_view comment);
+  const Stmt *commented(const Stmt *s, std::string_view comment) { return mlc::commented(b_, s, comment); }
   std::string_view comment_of(const Stmt &s, const std::string &what);
   template <class F> void nest(Iters iters, Syms from, Out &out, const F &inner);
 

@@ -16,10 +16,8 @@ DType byte_of(DType t) { return is_signed(t) ? DType::I8 : DType::U8; }
 // C++ promotes narrower ones to int, so that infix arithmetic is right for these alone.
 bool is_plain_unsigned(DType t) { return t == DType::U32 || t == DType::U64; }
 
-struct Infix {
-  std::string_view text;
-  int prec;
-};
+}  // namespace
+
 Infix infix(Op op) {
   switch (op) {
     case Op::Or: return {"||", kOr};
@@ -52,6 +50,8 @@ std::string joined(const Text &a, Infix op, const Text &b) {
   return fmt::format("{} {} {}", wrap(a, op.prec), op.text, wrap(b, op.prec + 1));
 }
 
+namespace {
+
 std::string decimal(std::string s, bool f32) {
   if (s.find_first_of(".e") == s.npos) s += ".0";
   return s + (f32 ? "f" : "");
@@ -68,6 +68,13 @@ bool divides(const Expr *e) {
 }
 
 }  // namespace
+
+// One lane of a vector.
+static Text lane_of(const Entity &e, const std::string &at) {
+  std::string s = fmt::format("{}[{}]", e.ident, at);
+  DType t = e.type->elem;
+  return t == DType::Bool && e.mask ? Text{s + " != 0", kEquality, t, false, ""} : Text{s, kPrimary, t, false, ""};
+}
 
 std::string wrap(const Text &t, int prec) { return t.prec < prec ? "(" + t.s + ")" : t.s; }
 
@@ -122,6 +129,7 @@ Text ExprPrinter::number(const Expr *e, DType t) {
 }
 
 Text ExprPrinter::print(const Expr *e, DType want) {
+  if (scope_.lanes.whole() && varies(e)) return lanes(e, want);
   switch (e->kind) {
     case Kind::Int: return number(e, want == DType::Invalid ? DType::I64 : want);
     case Kind::Float: return number(e, want == DType::Invalid ? DType::F64 : want);
@@ -130,6 +138,7 @@ Text ExprPrinter::print(const Expr *e, DType want) {
       Entity *x = scope_.find(to<Name>(e).name);
       if (!x) break;
       x->seen++;
+      if (x->lanes) return lane_of(*x, scope_.lanes.at);
       return {x->ident, kPrimary, x->type->elem, x->wild, ""};
     }
     case Kind::Load: return load(to<Load>(e));
@@ -142,7 +151,7 @@ Text ExprPrinter::print(const Expr *e, DType want) {
   return {"0", kPrimary, want, false, ""};
 }
 
-Text ExprPrinter::position(const Entity &e, Exprs index) {
+const Expr *ExprPrinter::place(const Entity &e, Exprs index) {
   X at;
   Exprs dims = e.type->dims;
   for (size_t d = 0; d < index.size(); d++) {
@@ -151,8 +160,10 @@ Text ExprPrinter::position(const Entity &e, Exprs index) {
     else at = at ? at + i * X{b_, e.strides[d]} : i * X{b_, e.strides[d]};
   }
   if (!at.e) at = lit(b_, int64_t(0));
-  return this->index(divides(at.e) ? shorten(b_, at.e, scope_.bounds) : at.e);
+  return divides(at.e) ? shorten(b_, at.e, scope_.bounds) : at.e;
 }
+
+Text ExprPrinter::position(const Entity &e, Exprs index) { return this->index(place(e, index)); }
 
 std::string ExprPrinter::pointer(const Entity &e, Exprs index) {
   Text at = position(e, index);
@@ -172,14 +183,25 @@ Text ExprPrinter::load(const Load &l) {
   e->seen++;
   DType t = e->type->elem;
   bool wild = is_index(t);
-  if (e->kind == Entity::Variable) return {e->ident, kPrimary, t, wild, ""};
+  if (e->kind == Entity::Variable) return e->lanes ? lane_of(*e, scope_.lanes.at) : Text{e->ident, kPrimary, t, wild, ""};
   Entity buffer = *e;
+  if (e->kind == Entity::Registers) {
+    Register r = register_of(buffer, l.index, l.at);
+    if (!r.element) return {"0", kPrimary, t, false, ""};
+    r.element->seen++;
+    Entity element = *r.element;
+    return r.lane.empty() ? Text{element.ident, kPrimary, t, wild, ""} : lane_of(element, r.lane);
+  }
   Text at = position(buffer, l.index);
   if (info(t).bits < 8) {
     std::string i = buffer.first.empty() ? at.s : fmt::format("{} + {}", buffer.first, wrap(at, kSum));
     return helper("load", t, {buffer.ident, i});
   }
   std::string s = fmt::format("{}[{}]", buffer.ident, at.s);
+  if (buffer.lanes) {
+    buffer.ident = s;
+    return lane_of(buffer, scope_.lanes.at);
+  }
   if (t == DType::Bool) return {s + " != 0", kEquality, t, false, ""};
   if (is_small_float(t)) return helper("decode", t, {s});
   return {s, kPrimary, t, wild, ""};
@@ -195,11 +217,20 @@ std::string ExprPrinter::store(const Load &target, const Expr *value) {
   DType t = buffer.type->elem;
   bool variable = buffer.kind == Entity::Variable;
   std::string place = variable ? buffer.ident : "", at;
-  if (!variable) {
+  if (buffer.kind == Entity::Registers) {
+    Register r = register_of(buffer, target.index, target.at);
+    if (!r.element) return "";
+    variable = true;
+    place = r.lane.empty() ? r.element->ident : fmt::format("{}[{}]", r.element->ident, r.lane);
+    buffer.mask = r.lane.empty() ? 0 : r.element->mask;
+  } else if (!variable) {
     e->seen++;
     at = position(buffer, target.index).s;
     place = fmt::format("{}[{}]", buffer.ident, at);
   }
+  if (buffer.kind != Entity::Registers && buffer.lanes)  // of each lane's own
+    place += fmt::format("[{}]", scope_.lanes.at), variable = true;
+  if (buffer.mask) return fmt::format("{} = {} ? -1 : 0", place, text(value, t));
   // y = y + e
   if (auto *b = as<Binary>(value); b && (b->op == Op::Add || b->op == Op::Sub || b->op == Op::Mul)) {
     auto *l = as<Load>(b->a);

@@ -1,5 +1,7 @@
 #include "emit/helpers.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "num/literal.h"
@@ -328,6 +330,12 @@ std::string Helpers::need(std::string_view family, DType t) {
   for (const Family &f : kFamilies)
     if (f.name == family && fits(f.kind, t)) return add(name, f.text, t, DType::Invalid);
   return name;
+}
+
+size_t Helpers::arity(std::string_view family, DType t) const {
+  for (const Family &f : kFamilies)
+    if (f.name == family && fits(f.kind, t)) return std::ranges::count(f.text.substr(0, f.text.find(')')), ',') + 1;
+  return 1;
 }
 
 bool Helpers::may_be(std::string_view s) {

@@ -2,6 +2,8 @@
 // wins, casts that saturate, types that C++ lacks. Each is a few lines of C++ and is emitted only if it is used. The
 // rules are those of man/mlc-numerics.7; the interpreter gives the same bits.
 #pragma once
+#include <functional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -32,6 +34,19 @@ class Helpers {
   //                  cast), encode64 .. (of a double), round, round64 .. (the value as a float)
   //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow), parallel
   std::string need(std::string_view family, DType t = DType::Invalid);
+  // The same on vectors: need_lanes("max", F32, 16) -> P_max_f32x16, lane by lane where no better text is known. Also
+  //   splat          a scalar in all lanes
+  //   first          (int64_t n) the lanes before n as a mask
+  //   strided        (pointer, distance) elements at equal distances
+  //   between        (int64_t lo, int64_t hi) the lanes lo .. hi - 1
+  //   load_between   (pointer, at, lo, hi) elements at + lo .. at + hi - 1 in their lanes, zeros in the others
+  //   store_first    (pointer, vector, n)
+  std::string need_lanes(std::string_view family, DType t, int lanes);
+  std::string vector(DType t, int lanes);     // P_f32x16; of values as they are computed with: f16 is f32x16
+  std::string unaligned(DType t, int lanes);  // P_f32x16_u: the same at any element in memory
+  std::string lane_calls(const std::string &scalar, std::span<const DType> args, DType result, int lanes);
+  // The attribute of a function with such text: the instruction set that its widest vectors need.
+  std::string attribute(std::string_view text);
   std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
   std::string bits(DType from, DType to);  // P_bits_i32_of_f32
   // The definitions of those that occur in `by`, and of what they need, each after what it calls.
@@ -40,6 +55,8 @@ class Helpers {
 
  private:
   std::string add(const std::string &name, std::string_view body, DType t, DType from);
+  std::string add_lanes(const std::string &name, std::string_view body, DType t, int lanes);
+  size_t arity(std::string_view family, DType t) const;  // of a helper on scalars
   std::string prefix_;
   std::vector<Definition> made_;
   std::unordered_set<std::string> have_;

@@ -15,6 +15,7 @@ struct Entity {
     Value,     // a constant scalar
     Variable,  // a buffer of rank 0 that is a local variable
     Buffer,    // a pointer to the first element
+    Registers,  // a buffer whose elements, or vectors of `unit` elements, are variables: entities called NAME'k
   } kind = Value;
   std::string ident;
   const Type *type = nullptr;
@@ -23,8 +24,23 @@ struct Entity {
   bool writable = false;
   bool alone = false;                 // nothing else points to what it does: __restrict
   bool wild = false;                  // an index that comes from data: its arithmetic may wrap
+  int lanes = 0;                      // of what each lane has its own: a vector, or an array of vectors
+  int mask = 0;                       // of a bool with lanes: the bits of an element of its vector
+  int unit = 1;
   size_t seen = 0;                    // how often its value was used
   size_t at = 0;                      // where its definition stands in the text; 0: nowhere
+};
+
+// The vectorized loop that is being printed: its turns are the lanes of vectors.
+struct Lanes {
+  Sym v;              // its variable; Sym{} in a scalar function
+  int n = 0;          // 0: none
+  std::string at;     // not empty: one lane alone is printed, in scalars
+  std::string count;  // not empty: only the lanes before this one take part; there is one at least
+  std::string mask;   // not empty: only the lanes where this vector is set
+  int mask_bits = 0;  // of its elements
+  bool masked() const { return !count.empty() || !mask.empty(); }
+  bool whole() const { return n && at.empty(); }  // vectors are printed
 };
 
 class Scope {
@@ -35,6 +51,7 @@ class Scope {
   Env env;
   Bounds bounds;
   Namer namer;
+  Lanes lanes;
 
   Entity *find(Sym name) {
     auto it = names_.find(name);

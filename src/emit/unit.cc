@@ -29,6 +29,18 @@ std::string head_line(Build &b, const Func &f) {
   return comment_text(s);
 }
 
+// The bytes of a vector: what every x86-64 has, unless the function says `attr features = ["avx2", ..]`.
+int vector_bytes(const Build &b, const Func &f) {
+  std::unordered_set<std::string_view> has;
+  if (auto *l = as<List>(attr(b, f.notes.attrs, "features")))
+    for (const Expr *e : l->items)
+      if (auto *s = as<Str>(e)) has.insert(s->value);
+  auto all = [&](std::initializer_list<std::string_view> names) {
+    return std::all_of(names.begin(), names.end(), [&](std::string_view n) { return has.count(n); });
+  };
+  return all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? 64 : all({"avx2", "fma"}) ? 32 : 16;
+}
+
 // Its statements carry the nodes that they come from.
 bool says_nodes(const Func &f) {
   bool yes = false;
@@ -43,6 +55,10 @@ Unit::Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked,
   for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes",
                              "init", "arena_bytes", "run", "error"})
     globals.reserve(fmt::format("{}_{}", prefix, s));
+  math_library_.find = [this](std::string_view name, DType t) { return library(name, t); };
+  math_library_.home = [this](const Func *f) -> const Module & {
+    return math_ && math_->func(f->name) == f ? *math_ : this->m;
+  };
 }
 
 // PREFIX_name, clear of the macros of the header and of helpers.
@@ -68,6 +84,7 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
   size_t errors = diag.errors();
   const Func *flat = expand(b, m, f, diag);
   if (!flat) return nullptr;
+  flat = shape_loops(b, m, flat, vector_bytes(b, *flat), math_library_, diag);
   Emitted e;
   e.ident = global_name(name);
   std::string text = print_function(*flat, e.ident, nodes, e);
@@ -148,7 +165,7 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   comment_lines(out, "", head_line(b, f));
   if (!nodes.empty() && !says_nodes(f)) comment_lines(out, "", "from " + node_list(b, nodes));
   const char *type = info.failures.empty() ? "void" : "int";
-  std::string head = fmt::format("static __attribute__((noinline)) {} {}(", type, ident);
+  std::string head = fmt::format("static {}__attribute__((noinline)) {} {}(", helpers.attribute(p.out), type, ident);
   for (size_t i = 0; i < list.size(); i++) {  // four more columns where the line is full
     std::string item = list[i] + (i + 1 < list.size() ? "," : ") {");
     if (head.size() - (head.rfind('\n') + 1) + item.size() > 119) head += "\n   ";
@@ -163,22 +180,34 @@ const Func *Unit::library(std::string_view name, DType t) {
   return scalar_function(b, *math_, name, t);
 }
 
-std::string Unit::scalar(const Func *f) {
-  auto [it, fresh] = scalar_names_.try_emplace(f);
+// Lets alone: what can be printed on vectors.
+static bool is_straight(const Func &f) {
+  return std::all_of(f.body.begin(), f.body.end(), [](const Stmt *s) { return s->kind == Kind::Let; });
+}
+
+std::string Unit::scalar(const Func *f, int lanes) {
+  auto [it, fresh] = scalar_names_.try_emplace({f, lanes});
   if (!fresh) {
     if (it->second.empty()) diag.error(f->at, "@{} calls itself", b.text(f->name));
     return it->second;
   }
-  const Module &home = math_ && math_->func(f->name) == f ? *math_ : m;
+  const Module &home = math_library_.home(f);
   const Func *flat = expand(b, home, f, diag);
   if (!flat) return "";
+  std::vector<DType> types;
+  for (const Param &x : f->params) types.push_back(x.def.type->elem);
+  DType result = f->results[0].type->elem;
+  if (lanes && !is_straight(*flat))
+    return scalar_names_[{f, lanes}] = helpers.lane_calls(scalar(f), types, result, lanes);
   std::unordered_set<Sym> used{f->results[0].name};
   BodyPrinter p(*this, home, *flat);
+  p.scope.lanes.n = lanes;
   std::string list;
   for (const Param &x : f->params) {
-    std::string name = p.scope.namer.make(b.text(x.def.name));
-    p.define_value(x.def, name);
-    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", c_value(x.def.type->elem), name);
+    std::string name = p.scope.namer.make(b.text(x.def.name)), type(c_value(x.def.type->elem));
+    Entity &e = p.define_value(x.def, name);
+    if (lanes) e.lanes = lanes, e.mask = x.def.type->elem == DType::Bool ? 32 : 0, type = p.exprs.lanes_type(x.def.type->elem, e.mask);
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", type, name);
   }
   p.body(without_unused(b, flat->body, used));
   Entity *y = p.scope.find(p.latest(f->results[0].name));
@@ -187,15 +216,18 @@ std::string Unit::scalar(const Func *f) {
     return "";
   }
   y->seen++;
-  p.line("return {};", y->ident);
+  Text value{y->ident, kPrimary, result, false, "", y->lanes, y->mask};
+  if (lanes) value = result == DType::Bool ? p.exprs.mask(value, 32) : p.exprs.vector(value, result);
+  p.line("return {};", value.s);
   std::string unused;
   for (const Param &x : f->params)
     if (Entity *e = p.scope.find(x.def.name); e && !e->seen) unused += fmt::format("  (void){};\n", e->ident);
   p.finish();
-  std::string ident = global_name(f->name);
-  scalars.push_back({ident, fmt::format("\nstatic inline {} {}({}) {{\n{}{}}}\n", c_value(y->type->elem), ident, list,
-                                        unused, p.out)});
-  return scalar_names_[f] = ident;
+  std::string ident = global_name(f->name), type(c_value(result));
+  if (lanes) ident = globals.make(fmt::format("{}x{}", ident, lanes)), type = p.exprs.lanes_type(result, 32);
+  std::string text = fmt::format("{} {}({}) {{\n{}{}}}\n", type, ident, list, unused, p.out);
+  scalars.push_back({ident, fmt::format("\nstatic inline {}{}", helpers.attribute(text), text)});
+  return scalar_names_[{f, lanes}] = ident;
 }
 
 }  // namespace mlc

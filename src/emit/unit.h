@@ -1,12 +1,14 @@
 // The functions of an emitted file, each printed once, callees first: kernels and planned graphs as static C++
 // functions.
 #pragma once
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "base/diag.h"
 #include "emit/helpers.h"
+#include "emit/loops.h"
 #include "emit/names.h"
 #include "ir/module.h"
 
@@ -32,7 +34,7 @@ class Unit {
   Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag);
 
   const Emitted *function(Sym name, Syms nodes);  // null after an error; nodes: of the call, for the comment
-  std::string scalar(const Func *f);              // its C++ name
+  std::string scalar(const Func *f, int lanes = 0);  // its C++ name; lanes: of the form that works on vectors
   const Func *library(std::string_view name, DType t);  // exp of f32: @exp.f32; null: there is none
   void use(Sym constant);                         // it must be in the weights
   bool uses(Sym constant) const { return constants_.count(constant); }
@@ -52,7 +54,8 @@ class Unit {
   std::string print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &out);
   std::optional<Module> math_;
   std::unordered_map<Sym, Emitted> emitted_;
-  std::unordered_map<const Func *, std::string> scalar_names_;
+  std::map<std::pair<const Func *, int>, std::string> scalar_names_;
+  Library math_library_;
   std::unordered_set<Sym> constants_, open_;
 };
 

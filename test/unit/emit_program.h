@@ -85,35 +85,55 @@ inline CppModel emit(EmitProgram &p, const EmitScratch &dir, const std::string &
   return model;
 }
 
+// A program that is emitted and compiled once, and runs on any inputs of its shapes.
+class EmittedProgram {
+ public:
+  EmittedProgram(EmitProgram &p, const std::string &flags = kFlags, const char *compiler = "g++") {
+    model_ = emit(p, dir_);
+    if (model_.source.empty()) return;
+    int code = 0;
+    std::string command = fmt::format("{0} {1} -c p.cc p_weights.cc && {0} {1} -O0 -o p_main p.o p_weights.o p_main.cc",
+                                      compiler, flags), log = dir_.sh(command, &code);
+    EXPECT_EQ(code, 0) << log;
+    ok_ = !code;
+  }
+  // Outputs, then what was changed in place; nothing after an error.
+  std::vector<Array> run(const std::vector<Array> &inputs) {
+    std::string command = "./p_main -o out%d.npy", error;
+    for (size_t i = 0; i < inputs.size(); i++) {
+      std::string file = fmt::format("in{}.npy", i);
+      EXPECT_TRUE(write_npy_file((dir_.path / file).string(), inputs[i], &error)) << error;
+      command += " " + file;
+    }
+    std::vector<Array> out;
+    int code = 1;
+    if (ok_) {
+      std::string log = dir_.sh(command, &code);
+      EXPECT_EQ(code, 0) << log;
+    }
+    if (code) return out;
+    size_t i = 0;
+    auto get = [&](const Port &x) {
+      std::string file = (dir_.path / fmt::format("out{}.npy", i++)).string();
+      DType t = x.def.type->elem;
+      EXPECT_TRUE(read_npy_file(file, t == DType::Index ? DType::I64 : t, &out.emplace_back(), &error)) << error;
+    };
+    for (const Port &x : model_.outputs) get(x);
+    for (const Port &x : model_.inputs)
+      if (x.written) get(x);
+    return out;
+  }
+
+ private:
+  EmitScratch dir_;
+  CppModel model_;
+  bool ok_ = false;
+};
+
 // Compiles and runs it on the inputs.
 inline std::vector<Array> run_emitted(EmitProgram &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
                                const char *compiler = "g++") {
-  EmitScratch dir;
-  CppModel model = emit(p, dir);
-  if (model.source.empty()) return {};
-  std::string command = "./p_main -o out%d.npy", error;
-  for (size_t i = 0; i < inputs.size(); i++) {
-    std::string file = fmt::format("in{}.npy", i);
-    EXPECT_TRUE(write_npy_file((dir.path / file).string(), inputs[i], &error)) << error;
-    command += " " + file;
-  }
-  std::vector<Array> out;
-  int code = 0;
-  command = fmt::format("{0} {1} -c p.cc p_weights.cc && {0} {1} -O0 -o p_main p.o p_weights.o p_main.cc && {2}", compiler,
-                        flags, command);
-  std::string log = dir.sh(command, &code);
-  EXPECT_EQ(code, 0) << log;
-  if (code) return out;
-  size_t i = 0;
-  auto get = [&](const Port &x) {
-    std::string file = (dir.path / fmt::format("out{}.npy", i++)).string();
-    DType t = x.def.type->elem;
-    EXPECT_TRUE(read_npy_file(file, t == DType::Index ? DType::I64 : t, &out.emplace_back(), &error)) << error;
-  };
-  for (const Port &x : model.outputs) get(x);
-  for (const Port &x : model.inputs)
-    if (x.written) get(x);
-  return out;
+  return EmittedProgram(p, flags, compiler).run(inputs);
 }
 
 // The same graph without its arena, which the interpreter gives by itself.
@@ -125,15 +145,18 @@ inline std::vector<Array> run_interpreted(EmitProgram &p, const std::vector<Arra
   return out;
 }
 
-inline void expect_same(EmitProgram &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
-                        const char *cc = "g++") {
-  std::vector<Array> want = run_interpreted(p, inputs), got = run_emitted(p, inputs, flags, cc);
+inline void expect_equal(std::vector<Array> want, const std::vector<Array> &got) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); i++) {
     if (want[i].type == DType::Index) want[i].type = DType::I64;
     Comparison c = compare(got[i], want[i], Tolerance::exact());
     EXPECT_TRUE(c.same()) << describe(c, fmt::format("output {}", i), want[i]);
   }
+}
+
+inline void expect_same(EmitProgram &p, const std::vector<Array> &inputs, const std::string &flags = kFlags,
+                        const char *cc = "g++") {
+  expect_equal(run_interpreted(p, inputs), run_emitted(p, inputs, flags, cc));
 }
 
 // All bit patterns of small types; else powers of two and their neighbours, special values, random bits.
