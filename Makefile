@@ -44,7 +44,7 @@ fuzz-onnx: deps all
 	@test/fuzz/onnx $(or $(GRAPHS),300) $(SEED)
 
 fuzz: deps all
-	@test/fuzz/schedules.py --count $(or $(KERNELS),1000) --seed $(or $(SEED),1) --compile 10
+	@$(BUILD)/venv/bin/python3 test/fuzz/schedules.py --count $(or $(KERNELS),1000) --seed $(or $(SEED),1) --compile 10
 
 models: deps all
 	@test/onnx/models
@@ -69,4 +69,4 @@ clean:
 	rm -rf $(BUILD)
 
 .NOTPARALLEL:
-.PHONY: all deps build-deps configure test check demo update bench fuzz-onnx models sanitize install clean
+.PHONY: all deps build-deps configure test check demo update bench fuzz fuzz-onnx models sanitize install clean

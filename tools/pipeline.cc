@@ -39,7 +39,29 @@ bool run_pass(const Pass &pass, const Options &options, Program &stage, bool ver
   return ok;
 }
 
+// A module of kernels, such as mlc-extract and mlc-schedule print: a graph that calls the only one, under its signature.
+static void add_graph(Build &b, Module &m) {
+  const Func *kernel = nullptr;
+  Fresh names(b);
+  for (const Item *i : m.items) {
+    names.take(name_of(i));
+    auto *f = as<Func>(i);
+    if (!f || (f->func != FuncKind::Kernel && f->func != FuncKind::Graph)) continue;
+    if (kernel || f->func == FuncKind::Graph) return;
+    kernel = f;
+  }
+  if (!kernel) return;
+  std::vector<const Expr *> args, dests;
+  for (const Param &p : kernel->params) args.push_back(b.name(p.def.name));
+  for (const Def &d : kernel->results) dests.push_back(b.name(d.name));
+  Func graph = *kernel;
+  graph.func = FuncKind::Graph, graph.name = names.make("main"), graph.notes = {}, graph.comment = {};
+  graph.body = b.stmts({b.make(CallStmt{{}, b.call(kernel->name, b.list(args), kNowhere, true), b.list(dests), {}, {}})});
+  m.add(b.make(graph));
+}
+
 void finish(Build &b, Module &m, Diag &diag) {
+  add_graph(b, m);
   bool lower = false, compact = false, plan = false;
   for (const Item *i : m.items) {
     auto *f = as<Func>(i);

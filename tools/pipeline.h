@@ -25,7 +25,8 @@ bool run_pass(const Pass &pass, const Options &options, Program &stage, bool ver
 // Prints the module and reads it back as a text called `name`, as the next tool of a pipe would.
 bool reread(Program &stage, const std::string &name, FILE *errors, const std::string &tool);
 
-// Runs what is still due before code can be emitted: lower if operators or groups are left, plan if no arena is given.
+// Makes what is still due before code can be emitted: a graph around the only kernel of a module that has none; lower if
+// operators or groups are left, plan if no arena is given.
 void finish(Build &b, Module &m, Diag &diag);
 
 }  // namespace mlc

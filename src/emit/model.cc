@@ -20,7 +20,7 @@ class ModelPrinter {
   bool run() {
     const Func *f = out_.entry = entry(b_, m_);
     if (!f) {
-      if (!diag_.errors()) diag_.error(kNowhere, "no graph to emit");
+      if (!diag_.errors()) diag_.error(kNowhere, "no graph to emit, nor one kernel alone");
       return false;
     }
     f = expand(b_, m_, f, diag_);

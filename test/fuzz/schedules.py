@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import numpy
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BIN = BUILD / "bin"
@@ -226,14 +228,31 @@ def with_script(text, steps):
 def compiled(folder, before, after, seed):
     """Why the emitted C++ of `after` does not do what `before` does in the interpreter; nothing: it does."""
     (folder / "before.mlc").write_text(before)
-    (folder / "after.mlc").write_text(after)
-    out = folder / "out"
-    made = run("mlc-codegen", after, "--name", "f", "-o", out)
+    out, binary = folder / "out", folder / "f"
+    made = run("mlc-codegen", after, "--name", "f", "--main", "-o", out)
     if made.returncode:
         return "mlc-codegen: " + made.stderr
-    check = subprocess.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", out / "f.cc",
-                            "-o", folder / "f.o"], capture_output=True, text=True)
-    return check.stderr[:2000] if check.returncode else ""
+    flags = "-std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -fsanitize=undefined -fno-sanitize-recover=all".split()
+    built = subprocess.run(["g++", *flags, *out.glob("*.cc"), "-o", binary], capture_output=True, text=True)
+    if built.returncode:
+        return built.stderr[:2000]
+    params, results = re.search(r"^kernel @f(?:\[n\])?\((.*)\) -> \((.*)\) \{", before, re.M).groups()
+    values = numpy.random.default_rng(seed)
+    inputs = []
+    for i, (kind, dims) in enumerate(re.findall(r"\w+: (\w+)\[([^\]]*)\]", params)):
+        shape = [3 if d == "n" else int(d) for d in dims.split(", ")]
+        x = values.integers(-9, 9, shape).astype("int32") if kind == "i32" else values.standard_normal(shape).astype("float32")
+        numpy.save(folder / f"in{i}.npy", x)
+        inputs.append(folder / f"in{i}.npy")
+    want = run("mlc-run", "", folder / "before.mlc", *(a for i in inputs for a in ("-i", i)), "-o", folder / "want%d.npy")
+    got = subprocess.run([binary, *inputs, "-o", folder / "got%d.npy"], capture_output=True, text=True)
+    if want.returncode or got.returncode:
+        return want.stderr + got.stderr
+    for i in range(results.count(":")):
+        w, g = (numpy.load(folder / f"{k}{i}.npy") for k in ("want", "got"))
+        if w.shape != g.shape or not numpy.allclose(w, g, rtol=1e-4, atol=1e-5, equal_nan=True):
+            return f"output {i} of the emitted code differs: {w.ravel()[:4]} .. and {g.ravel()[:4]} .."
+    return ""
 
 
 def one(seed, o, counts):
@@ -294,7 +313,7 @@ def main():
             (KEPT / f"{seed}.mlc").write_text(with_script(text, steps) if text else "")
             print(f"seed {seed}: {'; '.join(steps)}: {why}\n")
     for name, (yes, no) in sorted(counts.items()):
-        print(f"{name:28} {yes:6} applied {no:6} refused")
+        print(f"{name:28} {yes:6} applied {no:6} refused", flush=True)
     print(f"{o.count - failed} passed, {failed} failed")
     return failed != 0
 
