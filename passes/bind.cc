@@ -55,6 +55,6 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
 }  // namespace
 
 extern const Pass pass_bind;
-const Pass pass_bind = {"bind", "Fix sizes that are symbols", kOptions, run, Stage::Planned, true, "NAME=N"};
+const Pass pass_bind = {"bind", "Fix sizes that are symbols", kOptions, run, Stage::Planned, true, false, "NAME=N"};
 
 }  // namespace mlc

@@ -66,6 +66,7 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
 }  // namespace
 
 extern const Pass pass_extract;
-const Pass pass_extract = {"extract", "Take one kernel, with what it needs, out of a module", kOptions, run};
+const Pass pass_extract = {"extract", "Take one kernel, with what it needs, out of a module", kOptions, run, Stage::Planned, true,
+                           false};
 
 }  // namespace mlc

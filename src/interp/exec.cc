@@ -22,6 +22,7 @@ void move(int64_t &cell, int64_t n, int64_t step) { cell = int64_t(uint64_t(cell
 template <class Body> void turns(const LoopInfo &l, Frame &f, Body &&body) {
   int64_t n = l.known ? f.slot[l.extent] : f.slot[l.extent] = eval<int64_t>(l.count, f);
   if (n <= 0) return;
+  f.machine->take_turns(n);
   if (l.free_order && f.machine->options.backwards) {
     for (const Step &s : l.steps) move(f.slot[s.cell], n - 1, f.slot[s.step]);
     for (int64_t v = n; v-- > 0;) {
@@ -253,7 +254,7 @@ void run_if(const Act &a, Frame &f) {
 
 void run_while(const Act &a, Frame &f) {
   const auto &s = *static_cast<const WhileAct *>(a.what);
-  while (eval<int64_t>(s.cond, f)) run(s.body, f);
+  for (; eval<int64_t>(s.cond, f); run(s.body, f)) f.machine->take_turns(1);
 }
 
 void run_assume(const Act &a, Frame &f) {

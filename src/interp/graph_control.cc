@@ -49,6 +49,7 @@ void Graph::statement(const Stmt *s) {
       auto &x = to<For>(s);
       int64_t n = index(x.iter.extent);
       bool back = m_.options.backwards && x.loop != LoopKind::Serial && x.loop != LoopKind::Unroll;
+      if (n > 0) m_.take_turns(n);
       for (int64_t i = 0; i < n; i++) {
         size_t mark = log_.size();
         define(x.iter.name, Value::of_index(back ? n - 1 - i : i));
@@ -59,7 +60,7 @@ void Graph::statement(const Stmt *s) {
     }
     case Kind::If: return scoped(condition(to<If>(s).cond) ? to<If>(s).body : to<If>(s).other);
     case Kind::While:
-      while (condition(to<While>(s).cond)) scoped(to<While>(s).body);
+      for (; condition(to<While>(s).cond); scoped(to<While>(s).body)) m_.take_turns(1);
       return;
     default: throw Fault{s->at, fmt::format("no statement of a graph: {}", print(b_, s))};
   }
@@ -86,6 +87,7 @@ void Graph::loop(const Loop &s) {
   }
   std::vector<std::vector<Value>> stacks(s.body.stacks.size());
   for (; turn < n; turn++) {
+    m_.take_turns(1);
     size_t mark = log_.size();
     define(s.iter.name, Value::of_index(turn));
     for (size_t i = 0; i < carried.size(); i++)

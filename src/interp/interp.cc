@@ -45,11 +45,11 @@ template <class F> bool guarded(RunFault &fault, F &&f) {
     f();
     return true;
   } catch (const Fault &e) {
-    fault = {e.at, e.message, e.constant};
+    fault = {e.at, e.message, e.constant, e.endless};
   } catch (const std::bad_alloc &) {
-    fault = {kNowhere, "out of memory", false};
+    fault = {kNowhere, "out of memory"};
   } catch (const std::length_error &) {
-    fault = {kNowhere, "an array is too large", false};
+    fault = {kNowhere, "an array is too large"};
   }
   return false;
 }
@@ -71,6 +71,7 @@ bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> 
       if (p.mode == Mode::Inout) outputs.push_back(to_array(machine, args[next]));
       next++;
     }
+    fault.turns = machine.turns;
   });
 }
 

@@ -20,12 +20,15 @@ struct RunOptions {
   std::string module_path;            // the module's file: its folder is looked through too
   uint64_t jitter = 0;                // not 0: roundings of float sums are disturbed as it seeds (interp/jitter.h)
   FILE *print = nullptr;              // what `call print(..)` writes to; null: dropped
+  int64_t turns = 0;                  // turns that all loops together may take; 0: any number
 };
 
 struct RunFault {
   uint32_t at = kNowhere;  // a place in the module's text, if one is known
   std::string message;     // names the function, and what failed
   bool constant = false;   // a constant has no value: its file is missing, or another one
+  bool endless = false;    // the loops took more turns than they may
+  int64_t turns = 0;       // that they took, of a run that ended well too
 };
 
 // Runs a function: a graph, group or kernel of m, at any stage. `inputs`: one for each parameter that is not `scratch`,

@@ -13,6 +13,12 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o)
   memory.check = o.check_undefined;
 }
 
+void Machine::too_many_turns() const {
+  Fault f{kNowhere, fmt::format("the loops take more than {} turns", options.turns)};
+  f.endless = true;
+  throw f;
+}
+
 // ---- compiled functions
 
 Compiler Machine::compiler(const Module &home) {

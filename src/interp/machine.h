@@ -77,8 +77,14 @@ class Machine {
   Memory memory;
   Strings strings{memory};
   Noise noise;  // of options.jitter
+  int64_t turns = 0;  // of all loops so far
+  void take_turns(int64_t n) {
+    turns += n;
+    if (options.turns && turns > options.turns) too_many_turns();
+  }
 
  private:
+  [[noreturn]] void too_many_turns() const;
   struct Operator {  // compiled for types and known values
     OpKernel kernel;
     std::vector<const Type *> results;

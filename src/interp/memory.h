@@ -18,6 +18,7 @@ struct Fault {
   std::string message;
   bool named = false;     // the message says in which function
   bool constant = false;  // it is one of a constant
+  bool endless = false;   // more turns than a run may take
 };
 
 // What an element is in memory: a string is its number in the machine's table (interp/strings.h).

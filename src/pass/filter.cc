@@ -6,6 +6,7 @@
 
 #include "check/check.h"
 #include "pass/command.h"
+#include "pass/verify.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -27,8 +28,11 @@ static bool too_late(const Pass &pass, const Build &b, const Module &m, Diag &di
 }
 
 bool run_pass(const Pass &pass, Build &b, Module &m, const Options &options, Diag &diag) {
+  bool compare = pass.same && pass.verify && verify_wanted();
+  Module before = compare ? m : Module();
   if (!too_late(pass, b, m, diag)) pass.run(b, m, options, diag);
   if (!diag.errors() && pass.verify) check(b, m, diag);
+  if (!diag.errors() && compare) verify_same(b, before, m, options.files.empty() ? "" : options.files[0], diag);
   return !diag.errors();
 }
 

@@ -51,10 +51,12 @@ struct Pass {
   void (*run)(Build &b, Module &m, const Options &options, Diag &diag);
   Stage latest = Stage::Planned;  // a module whose graphs are all beyond it comes too late
   bool verify = true;             // the verifier runs on the result; mlc-fmt alone goes without
+  bool same = true;               // the result is the same program: MLC_VERIFY=1 compares (pass/verify.h)
   const char *words = nullptr;    // "NAME=N": operands with a `=` are no files, but options.all("words")
 };
 
-// Reports a module that comes too late for the pass, else runs it and the verifier. False: there are errors.
+// Reports a module that comes too late for the pass, else runs it and the verifier, and with MLC_VERIFY=1 in the
+// environment compares what it made with what it was given. False: there are errors.
 bool run_pass(const Pass &pass, Build &b, Module &m, const Options &options, Diag &diag);
 
 // The one main of all filters: options, read, run, verify, print. Returns the exit code.

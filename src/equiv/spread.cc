@@ -1,4 +1,4 @@
-#include "spread.h"
+#include "equiv/spread.h"
 
 #include <algorithm>
 
