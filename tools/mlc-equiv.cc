@@ -19,7 +19,7 @@ constexpr OptionSpec kOptions[] = {
     {"seed", "N", "another N, other sizes and inputs; 0"},
     {"runs", "N", "draws of sizes and inputs; 12"},
     {"elements", "N", "the most elements that inputs of drawn sizes may have; 1000000"},
-    {"turns", "N", "the most turns that the loops of all runs may take; 400000000"},
+    {"turns", "N", "the most turns that the loops of all runs may take; 60000000"},
     {"rtol", "X", "accept differences up to X times the value"},
     {"atol", "X", "accept differences up to X"},
     {"strict", nullptr, "accept no difference: every bit is the same"},

@@ -20,7 +20,7 @@ struct RunOptions {
   std::string module_path;            // the module's file: its folder is looked through too
   uint64_t jitter = 0;                // not 0: roundings of float sums are disturbed as it seeds (interp/jitter.h)
   FILE *print = nullptr;              // what `call print(..)` writes to; null: dropped
-  int64_t turns = 0;                  // turns that all loops together may take; 0: any number
+  int64_t turns = 0;                  // turns that all loops together may take, a call counts 1000; 0: any number
 };
 
 struct RunFault {

@@ -189,6 +189,7 @@ std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::ve
     explicit Depth(int &x) : d(x) { d++; }
     ~Depth() { d--; }
   } depth(depth_);
+  take_turns(kTurnsOfCall);
   if (depth_ > 256) throw Fault{at, fmt::format("calls nest too deep: {}", what)};
   if (f.func == FuncKind::Scalar || f.func == FuncKind::Reducer)
     throw Fault{at, fmt::format("{} is called in expressions only", what)};

@@ -77,6 +77,7 @@ class Machine {
   Memory memory;
   Strings strings{memory};
   Noise noise;  // of options.jitter
+  static constexpr int64_t kTurnsOfCall = 1000;  // what a call takes beside its loops
   int64_t turns = 0;  // of all loops so far
   void take_turns(int64_t n) {
     turns += n;

@@ -12,7 +12,7 @@ bool verify_wanted() {
 
 void verify_same(Build &b, const Module &before, const Module &after, const std::string &path, Diag &diag) {
   EquivOptions options;
-  options.turns = 100000000;
+  options.turns = 20000000;
   EquivSide x{b, before, "the input", path, nullptr}, y{b, after, "the result", path, nullptr};
   EquivReport r = equiv(x, y, options);
   if (r.same) return diag.remark("{}", r.text);

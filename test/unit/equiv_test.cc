@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "equiv/field.h"
 #include "pass/pass.h"
 #include "text/text.h"
 
@@ -84,6 +85,41 @@ kernel @k(x: f32[100]) -> (y: f32[100]) {
   EquivOptions few;
   few.turns = 10;
   EXPECT_EQ(compare(text, text, few).text, "same: 2 runs exact");
+}
+
+TEST(Equiv, NumbersOfTheField) {
+  auto times = [](uint64_t a, uint64_t b) { return a * b % kFieldPrime; };
+  EXPECT_EQ(times(field_of(0.5), 2), 1u);
+  EXPECT_EQ(times(field_of(-0.75), 4), kFieldPrime - 3);
+  EXPECT_EQ(field_of(0.0), 0u);
+  EXPECT_EQ(field_of(4294967296.0), 2u);  // 2^31 = 1
+  EXPECT_EQ((field_of(0.1) + field_of(0.1)) % kFieldPrime, field_of(0.2));
+  EXPECT_EQ(times(field_of(0x1.8p-1060), field_of(0x1p1000)), field_of(0x1.8p-60));
+}
+
+// Every function of floats in another order of its sum, and one that is not the same.
+TEST(Equiv, AlgebraSeesThroughFunctions) {
+  for (std::string f : {"exp(s)", "s / t", "max(s, t)", "abs(s) - min(s, -t)", "f32(i32(s))", "f32(f16(s))", "pow(s, t)",
+                        "where(s < t, s * s, floor(t))", "prod(s + f32(k) for k in 3)", "max(s * f32(k) for k in 3)",
+                        "f32(bits.i32(s))", "bits.f32(i32(t))", "clamp(s, -1.0, t)", "-s + inf * t"}) {
+    auto text = [&](std::string sum) {
+      return "mlc 1\nkernel @k[n](x: f32[n, 24]) -> (y: f32[n]) {\n  for i in n {\n    s: f32 = " + sum +
+             "\n    t: f32 = x[i, 0] + 0.5\n    y[i] = " + f + "\n  }\n}\n";
+    };
+    std::string a = text("sum(x[i, k] * 3.0 for k in 24)"), b = text("3.0 * sum(x[i, 23 - k] for k in 24)");
+    Text x(a), y(b);
+    RunOptions o;
+    FieldProgram p = over_field(x.b, x.m, *x.m.func(x.b.sym("k")), o);
+    FieldProgram q = over_field(y.b, y.m, *y.m.func(y.b.sym("k")), o);
+    ASSERT_TRUE(p.entry && q.entry) << p.why;
+    Array in(DType::U64, {5, 24});
+    for (int64_t i = 0; i < in.size(); i++) in.set(i, Scalar::of_int((i * 7919 + 12345) * 104729 % int64_t(kFieldPrime)));
+    std::vector<Array> u, v;
+    RunFault fault;
+    ASSERT_TRUE(run(x.b, p.m, *p.entry, {in}, o, u, fault)) << fault.message;
+    ASSERT_TRUE(run(y.b, q.m, *q.entry, {in}, o, v, fault)) << fault.message;
+    EXPECT_EQ(u[0].bytes, v[0].bytes) << f;
+  }
 }
 
 }  // namespace
