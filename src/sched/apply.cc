@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/expr.h"
+#include "sched/layout.h"
 #include "sched/primitives.h"
 #include "text/text.h"
 
@@ -54,7 +55,7 @@ const Primitive *primitive_of(Build &b, const Step &step, const ScheduleOptions 
 
 // One script on one kernel. Null: it was refused.
 const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &script, const ScheduleOptions &options,
-                  Diag &diag, std::vector<const Step *> &done) {
+                  Diag &diag, std::vector<const Step *> &done, std::vector<LayoutChange> &layouts) {
   State s(b, m, f);
   std::vector<Step> steps;
   int line = 0;
@@ -79,6 +80,7 @@ const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &scri
     }
     if (options.each_step) options.each_step(*done.back(), *s.func());
   }
+  layouts = s.layouts;
   return s.func();
 }
 
@@ -132,7 +134,8 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
       if (fnmatch(pattern.c_str(), std::string(b.text(f->name)).c_str(), 0)) continue;
       found = true;
       std::vector<const Step *> done;
-      const Func *made = apply(b, m, f, *script, options, diag, done);
+      std::vector<LayoutChange> layouts;
+      const Func *made = apply(b, m, f, *script, options, diag, done, layouts);
       if (!made) return false;
       if (trace) {
         std::vector<Step> steps;
@@ -148,6 +151,7 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
         now.push_back(edited(b, *made, [&](Func &g) { g.name = b.sym(name), g.comment = {}; }));
       } else {
         now[i] = made;
+        if (!layouts.empty() && !callers_follow(b, now, *f, layouts, diag)) return false;
       }
     }
     if (!found) {

@@ -48,6 +48,9 @@ static constexpr Primitive kPrimitives[] = {
     {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},
     {"cache_write", "copy = cache_write(block, buffer, scope)", 3, 3, cache_write, ""},
     {"cache_inplace", "in, out = cache_inplace(block, buffer, scope)", 3, 3, cache_inplace, ""},
+    // layout
+    {"transform_layout", "transform_layout(block, buffer, [i, j] -> [..])", 3, 3, transform_layout, "pad_value"},
+    {"transform_block_layout", "transform_block_layout(block, [i, j] -> [..])", 2, 2, transform_block_layout, ""},
 };
 
 std::span<const Primitive> primitives() { return kPrimitives; }

@@ -92,6 +92,18 @@ Place *State::alloc_of(Sym buffer) {
   return found;
 }
 
+void State::set_type(Sym buffer, const Type *type) {
+  if (Place *a = alloc_of(buffer)) return tree.edit<Alloc>(a, [&](Alloc &x) { x.def.type = type; });
+  f_ = edited(b, *f_, [&](Func &f) {
+    f.params = edit_all(b, f.params, [&](Param &p) {
+      if (p.def.name == buffer) p.def.type = type;
+    });
+    f.results = edit_all(b, f.results, [&](Def &d) {
+      if (d.name == buffer) d.type = type;
+    });
+  });
+}
+
 bool State::is_result(Sym buffer) const {
   for (const Def &d : f_->results)
     if (d.name == buffer) return true;

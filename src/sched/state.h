@@ -39,6 +39,15 @@ struct Handle {
   std::string gone;                  // what took it out: "split on line 4"
 };
 
+// Of a parameter or result that callers see: element x[i, j] now stands at map(i, j).
+struct LayoutChange {
+  bool result;
+  size_t index;  // among the parameters, or the results
+  const Map *map, *back;
+  const Type *from, *to;  // back's image is `padded`, of which `from` is the beginning
+  const Type *padded;
+};
+
 class State {
  public:
   State(Build &b, const Module &m, const Func *f);
@@ -56,6 +65,8 @@ class State {
   // The definition of a buffer: a parameter, result, alloc; null: none.
   const Type *type_of_buffer(Sym name);
   Place *alloc_of(Sym buffer);  // null: a parameter or result
+  void set_type(Sym buffer, const Type *type);
+  std::vector<LayoutChange> layouts;  // in order; for callers to follow
   bool is_result(Sym buffer) const;
   // A name for a loop that is to stand in the place of another one (around what is below it, inside what is around
   // it), a buffer, or a block: `want`, or want_1 ...

@@ -1,0 +1,196 @@
+#include <algorithm>
+
+#include "ir/solve.h"
+#include "sched/layout.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+class Callers {
+ public:
+  Callers(Build &b, std::vector<const Item *> &items, const Func &old, const std::vector<LayoutChange> &changes,
+          Diag &diag)
+      : b_(b), items_(items), old_(old), changes_(changes), diag_(diag) {}
+
+  bool run() {
+    for (const Item *i : items_)
+      if (Sym n = name_of(i)) taken_.insert(n);
+    for (const Item *&i : items_)
+      if (auto *f = as<Func>(i); f && f->name != old_.name) i = caller(*f);
+    items_.insert(items_.begin() + first_func(), made_.begin(), made_.end());
+    return ok_;
+  }
+
+ private:
+  size_t first_func() const {
+    size_t at = 0;
+    while (at < items_.size() && items_[at]->kind != Kind::Func)
+      at++;
+    return at;
+  }
+
+  const Item *caller(const Func &f) {
+    names_.clear(), types_.clear();
+    collect_all_names(&f, names_);
+    for (const Param &p : f.params)
+      types_[p.def.name] = p.def.type;
+    auto define = [&](Defs defs) {
+      for (const Def &d : defs)
+        types_[d.name] = d.type;
+    };
+    define(f.results);
+    each_stmt(f.body, [&](const Stmt *s) {
+      if (auto *l = as<Let>(s)) define(l->defs);
+      if (auto *x = as<IfValue>(s)) define(x->defs);
+      if (auto *x = as<Alloc>(s)) define(b_.one(x->def));
+      if (auto *x = as<View>(s)) define(b_.one(x->def));
+      if (auto *x = as<Loop>(s)) {
+        define(x->defs);
+        for (const Carry &c : x->carry)
+          define(b_.one(c.def));
+      }
+    });
+    return edited(b_, f, [&](Func &g) {
+      g.body = rewrite_stmts(b_, f.body, [&](const Stmt *s, std::vector<const Stmt *> &out) {
+        auto *l = as<Let>(s);
+        auto *c = l ? as<Call>(l->value) : nullptr;
+        if (c && c->global && c->callee == old_.name) return call(*l, *c, out);
+        if (auto *x = as<CallStmt>(s); x && x->call->global && x->call->callee == old_.name)
+          fail(s->at, "its buffers are placed already: schedule before mlc-plan");
+        out.push_back(s);
+      });
+    });
+  }
+
+  void fail(uint32_t at, std::string_view why) {
+    if (ok_) diag_.error(at, "@{} is called here, and its layout changes: {}", b_.text(old_.name), why);
+    ok_ = false;
+  }
+
+  Sym fresh(std::unordered_set<Sym> &taken, std::string_view want) {
+    Sym s = b_.sym(want);
+    for (int i = 1; taken.count(s); i++)
+      s = b_.sym(fmt::format("{}_{}", want, i));
+    taken.insert(s);
+    return s;
+  }
+
+  const Type *type_of(const Expr *e) const {
+    if (auto *n = as<Name>(e)) {
+      auto it = types_.find(n->name);
+      return it == types_.end() ? nullptr : it->second;
+    }
+    auto *g = as<Global>(e);
+    for (const Item *i : items_)
+      if (auto *k = as<Const>(i); k && g && k->name == g->name) return k->type;
+    for (const Item *i : made_)
+      if (auto *k = as<Const>(i); k && g && k->name == g->name) return k->type;
+    return nullptr;
+  }
+
+  // In names of the caller.
+  const Expr *as_map(const Map *m, const Substitution &names) {
+    return substitute(b_, static_cast<const Expr *>(m), names);
+  }
+  Attrs with_map(const Expr *m) { return b_.one(Attr{b_.sym("map"), kNowhere, m}); }
+  const Expr *transform(const Expr *x) { return b_.call("LayoutTransform", {x}); }
+
+  void call(const Let &l, const Call &c, std::vector<const Stmt *> &out) {
+    std::vector<Argument> args;
+    for (const Expr *e : c.args) {
+      const Type *t = type_of(e);
+      args.push_back({t ? t : b_.index(), t && t->tensor ? nullptr : e, {}});
+    }
+    std::vector<Argument> results;
+    for (const Def &d : l.defs)
+      results.push_back({d.type, nullptr, {}});
+    Solution solved = solve_dims(b_, old_, args, results);
+    if (!solved) return fail(l.at, "the sizes of the call are not known");
+    std::vector<const Expr *> values(c.args.begin(), c.args.end());
+    for (const LayoutChange &x : changes_) {
+      if (x.result) continue;
+      const Expr *&v = values[x.index];
+      if (!type_of(v) || !type_of(v)->tensor) return fail(l.at, fmt::format("{} has no layout", print(b_, v)));
+      const Type *to = plain(substitute(b_, x.to, solved.names), type_of(v));
+      std::string want = fmt::format("{}.{}", b_.text(as<Name>(v) ? to_name(v) : mlc::to<Global>(v).name),
+                                     b_.text(old_.params[x.index].def.name));
+      if (as<Global>(v)) {
+        v = b_.global(constant(mlc::to<Global>(v).name, want, to, as_map(x.map, solved.names)));
+      } else {
+        Sym made = fresh(names_, want);
+        out.push_back(b_.make(Let{{}, b_.one(Def{made, kNowhere, to}), transform(v), with_map(as_map(x.map, solved.names)), {}}));
+        types_[made] = to;
+        v = b_.name(made);
+      }
+    }
+    std::vector<Def> defs(l.defs.begin(), l.defs.end());
+    std::vector<const Stmt *> behind;
+    for (size_t i = changes_.size(); i-- > 0;) {
+      const LayoutChange &x = changes_[i];
+      if (!x.result) continue;
+      Def &d = defs[x.index];
+      Def made = {fresh(names_, fmt::format("{}.{}", b_.text(d.name), b_.text(old_.name))), kNowhere,
+                  plain(substitute(b_, x.to, solved.names), d.type)};
+      const Type *padded = plain(substitute(b_, x.padded, solved.names), d.type);
+      std::vector<const Stmt *> back;
+      Def whole = d;
+      if (padded != plain(d.type, d.type)) {
+        whole = {fresh(names_, fmt::format("{}.whole", b_.text(d.name))), kNowhere, padded};
+        std::vector<const Expr *> zeros(d.type->rank(), b_.integer(0));
+        back.push_back(b_.make(Let{{}, b_.one(d),
+                                   b_.call("Slice", {b_.name(whole.name), b_.make_list(b_.list(zeros)),
+                                                     b_.make_list(d.type->dims)}),
+                                   {}, {}}));
+      }
+      back.insert(back.begin(), b_.make(Let{{}, b_.one(whole), transform(b_.name(made.name)), with_map(as_map(x.back, solved.names)), {}}));
+      behind.insert(behind.begin(), back.begin(), back.end());
+      d = made;
+    }
+    out.push_back(edited(b_, l, [&](Let &n) {
+      n.defs = b_.list(defs);
+      n.value = b_.call(c.callee, b_.list(values), c.at, true);
+    }));
+    out.insert(out.end(), behind.begin(), behind.end());
+  }
+
+  static Sym to_name(const Expr *e) { return mlc::to<Name>(e).name; }
+
+  // A type of a value of the caller, who says where it lies.
+  const Type *plain(const Type *t, const Type *like) {
+    return b_.type({t->elem, true, {}, like->device, like->device_index, t->dims, {}});
+  }
+
+  // One for each constant and map.
+  Sym constant(Sym of, std::string_view want, const Type *type, const Expr *map) {
+    for (const Item *i : made_) {
+      auto &k = mlc::to<Const>(i);
+      if (equal(k.value, transform(b_.global(of))) && equal(k.attrs, with_map(map))) return k.name;
+    }
+    Sym made = fresh(taken_, want);
+    Const k{};
+    k.name = made, k.type = type, k.value = transform(b_.global(of)), k.attrs = with_map(map);
+    made_.push_back(b_.make(k));
+    return made;
+  }
+
+  Build &b_;
+  std::vector<const Item *> &items_;
+  const Func &old_;
+  const std::vector<LayoutChange> &changes_;
+  Diag &diag_;
+  std::vector<const Item *> made_;
+  std::unordered_set<Sym> taken_, names_;
+  std::unordered_map<Sym, const Type *> types_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old,
+                    const std::vector<LayoutChange> &changes, Diag &diag) {
+  return Callers(b, items, old, changes, diag).run();
+}
+
+}  // namespace mlc

@@ -1,0 +1,14 @@
+// Changes of layout that reach beyond the kernel: its callers pass a parameter, or take a result, in another one.
+#pragma once
+#include "base/diag.h"
+#include "sched/state.h"
+
+namespace mlc {
+
+// @k(x)  ->  x.k: T' = LayoutTransform(x) {map = ..}, @k(x.k), a constant by a constant that is computed from it; and
+// y: T = @k(..)  ->  y.k: T' = @k(..), y: T = LayoutTransform(y.k) {map = back}. `old`: the kernel before the changes,
+// which `items` has no longer. False: there is a caller that cannot follow.
+bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old, const std::vector<LayoutChange> &changes,
+                    Diag &diag);
+
+}  // namespace mlc
