@@ -82,7 +82,7 @@ class Lifter {
       size_t first = out.size();
       out.insert(out.end(), body.begin(), body.end());
       if (first < out.size() && !i.comment.empty() && out[first]->comment.empty())
-        out[first] = commented(b_, out[first], i.comment);
+        out[first] = with_comment(b_, out[first], i.comment);
       return;
     }
     if (body.empty() && other.empty()) return;
@@ -116,7 +116,7 @@ class Lifter {
     const Stmt *loop = edited(b_, f, [&](For &n) { n.body = body, n.iter.extent = extent; });
     if (!outside) return out.push_back(loop);
     std::string_view comment = loop->comment;
-    If around{{}, outside, b_.stmts({commented(b_, loop, {})}), {}, false};
+    If around{{}, outside, b_.stmts({with_comment(b_, loop, {})}), {}, false};
     around.comment = comment;
     out.push_back(b_.make(around));
   }
@@ -154,7 +154,7 @@ class Lifter {
     if (!x || !y || x->has_else || y->has_else || !equal(x->cond, y->cond) || reads_memory(x->cond)) return;
     Out body(x->body.begin(), x->body.end());
     if (!y->body.empty() && !y->comment.empty() && y->body[0]->comment.empty())
-      body.push_back(commented(b_, y->body[0], y->comment)), body.insert(body.end(), y->body.begin() + 1, y->body.end());
+      body.push_back(with_comment(b_, y->body[0], y->comment)), body.insert(body.end(), y->body.begin() + 1, y->body.end());
     else body.insert(body.end(), y->body.begin(), y->body.end());
     out[at - 1] = edited(b_, *x, [&](If &n) { n.body = b_.list(body); });
     out.erase(out.begin() + long(at));

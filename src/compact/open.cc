@@ -52,7 +52,7 @@ bool touches(const Stmt *s, Sym buffer) {
   return found;
 }
 
-const Stmt *commented(Build &b, const Stmt *s, std::string_view comment) {
+const Stmt *with_comment(Build &b, const Stmt *s, std::string_view comment) {
   auto with = [&](auto &node) -> const Stmt * { return edited(b, node, [&](auto &n) { n.comment = comment; }); };
   switch (s->kind) {
     case Kind::For: return with(to<For>(s));
@@ -271,7 +271,7 @@ class Flattener {
   void add_comment(const Stmt *&s, const std::string &text) {
     std::string all = std::string(s->comment);
     if (all == text || all.ends_with("\n" + text)) return;
-    s = commented(b_, s, b_.arena.text(all.empty() ? text : all + "\n" + text));
+    s = with_comment(b_, s, b_.arena.text(all.empty() ? text : all + "\n" + text));
   }
 
   void stmt(const Stmt *s, Out &out, std::string &up) {

@@ -29,6 +29,6 @@ bool anywhere(const Expr *cond);
 // s, or anything in it, names the buffer.
 bool touches(const Stmt *s, Sym buffer);
 // Another comment above a statement.
-const Stmt *commented(Build &b, const Stmt *s, std::string_view comment);
+const Stmt *with_comment(Build &b, const Stmt *s, std::string_view comment);
 
 }  // namespace mlc
