@@ -120,7 +120,8 @@ class Callers {
         v = b_.global(constant(mlc::to<Global>(v).name, want, to, as_map(x.map, solved.names)));
       } else {
         Sym made = fresh(names_, want);
-        out.push_back(b_.make(Let{{}, b_.one(Def{made, kNowhere, to}), transform(v), with_map(as_map(x.map, solved.names)), {}}));
+        out.push_back(
+            b_.make(Let{{}, b_.one(Def{made, kNowhere, to}), transform(v), with_map(as_map(x.map, solved.names)), {}}));
         types_[made] = to;
         v = b_.name(made);
       }
@@ -139,12 +140,16 @@ class Callers {
       if (padded != plain(d.type, d.type)) {
         whole = {fresh(names_, fmt::format("{}.whole", b_.text(d.name))), kNowhere, padded};
         std::vector<const Expr *> zeros(d.type->rank(), b_.integer(0));
-        back.push_back(b_.make(Let{{}, b_.one(d),
-                                   b_.call("Slice", {b_.name(whole.name), b_.make_list(b_.list(zeros)),
-                                                     b_.make_list(d.type->dims)}),
-                                   {}, {}}));
+        back.push_back(b_.make(
+            Let{{},
+                b_.one(d),
+                b_.call("Slice", {b_.name(whole.name), b_.make_list(b_.list(zeros)), b_.make_list(d.type->dims)}),
+                {},
+                {}}));
       }
-      back.insert(back.begin(), b_.make(Let{{}, b_.one(whole), transform(b_.name(made.name)), with_map(as_map(x.back, solved.names)), {}}));
+      back.insert(
+          back.begin(),
+          b_.make(Let{{}, b_.one(whole), transform(b_.name(made.name)), with_map(as_map(x.back, solved.names)), {}}));
       behind.insert(behind.begin(), back.begin(), back.end());
       d = made;
     }

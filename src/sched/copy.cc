@@ -88,7 +88,8 @@ Spot spot_before(State &s, const std::vector<Place *> &users, Sym buffer) {
     }
     Place *child = scope->kids[0][first];
     if (any_below(makers, child)) {
-      Place *maker = *std::find_if(makers.begin(), makers.end(), [&](Place *x) { return x == child || is_below(x, child); });
+      Place *maker =
+          *std::find_if(makers.begin(), makers.end(), [&](Place *x) { return x == child || is_below(x, child); });
       if (!child->loop() || first != last)
         refuse(maker, "{} writes {} in {}, where not all of its readers stand", s.name_of(maker), s.text(buffer),
                s.name_of(child));
@@ -224,7 +225,8 @@ std::vector<Axis> axes_over(State &s, const Type *t, const std::vector<Access> &
   for (size_t d = 0; d < t->rank(); d++) {
     std::string want(1, char('i' + d % 8));
     for (const Access &x : as_in)
-      if (auto *n = as<Name>(x.index[d]); n && std::none_of(axes.begin(), axes.end(), [&](auto &y) { return y.name == n->name; })) {
+      if (auto *n = as<Name>(x.index[d]);
+          n && std::none_of(axes.begin(), axes.end(), [&](auto &y) { return y.name == n->name; })) {
         want = s.text(n->name);
         break;
       }
@@ -349,7 +351,8 @@ Place *write_through(State &s, Place *n, const std::vector<Place *> &group, Sym 
     for (const Expr *e : x.index)
       if (auto *r = as<Range>(e))
         for (const Axis &y : n->block()->axes)
-          if (mentions(r->extent, y.name)) refuse(n, "the region {} of {} has no fixed size", s.text(e), s.text(buffer));
+          if (mentions(r->extent, y.name))
+            refuse(n, "the region {} of {} has no fixed size", s.text(e), s.text(buffer));
   }
   std::vector<Axis> axes = axes_of(*n->block(), b.list(mentioned));
   std::vector<const Stmt *> body;
@@ -383,9 +386,9 @@ void cache_read(State &s, Args &a) {
   if (!a.attr("consumers")) std::erase_if(users, [&](Place *u) { return u != n && writes(s, u, buffer); });
   for (Place *u : users)
     if (writes(s, u, buffer))
-      throw Refused{u->stmt->at, fmt::format("{} writes {} too", s.name_of(u), s.text(buffer)),
-                    fmt::format("cache_write({}, {}, {})", s.text(u->block()->name), s.text(buffer),
-                                scope_text(s, scope))};
+      throw Refused{
+          u->stmt->at, fmt::format("{} writes {} too", s.name_of(u), s.text(buffer)),
+          fmt::format("cache_write({}, {}, {})", s.text(u->block()->name), s.text(buffer), scope_text(s, scope))};
   std::string name = a.result(0, s.text(buffer) + "." + scope_text(s, scope));
   Sym copy = alloc_beside(s, buffer, a.result(1, name), type_in(s, s.type_of_buffer(buffer), scope));
   a.set_block(0, read_through(s, users, buffer, copy, s.block_name(name)));
@@ -432,8 +435,8 @@ void cache_inplace(State &s, Args &a) {
   if (home->stmt) refuse(n, "block {} shares {} with others in {}", block, s.text(buffer), s.name_of(home));
   std::vector<Axis> axes = axes_over(s, t, touched);
   Exprs index = names_of(s.b, axes);
-  Place *in = place_block(s, spot, s.block_name(name), axes, s.b.stmts({copy_store(s, copy, index, buffer, index)}),
-                          nullptr);
+  Place *in =
+      place_block(s, spot, s.block_name(name), axes, s.b.stmts({copy_store(s, copy, index, buffer, index)}), nullptr);
   a.set_block(0, in), a.set_block(1, out);
 }
 

@@ -62,8 +62,10 @@ Exprs moved(State &s, const Map &map, Exprs index, const Bounds &known, uint32_t
   std::unordered_map<Sym, const Expr *> regions;
   for (size_t d = 0; d < index.size(); d++) {
     Sym v = to<Name>(map.from->items[d]).name;
-    if (index[d]->kind == Kind::All || index[d]->kind == Kind::Range) regions[v] = index[d];
-    else points[v] = index[d];
+    if (index[d]->kind == Kind::All || index[d]->kind == Kind::Range)
+      regions[v] = index[d];
+    else
+      points[v] = index[d];
   }
   std::vector<const Expr *> out;
   for (const Expr *e : map.to->items) {
@@ -72,7 +74,8 @@ Exprs moved(State &s, const Map &map, Exprs index, const Bounds &known, uint32_t
       continue;
     }
     for (auto &[v, region] : regions)
-      if (mentions(e, v)) refuse(at, "{} is used as a region, {}, which the new layout takes apart", buffer, s.text(region));
+      if (mentions(e, v))
+        refuse(at, "{} is used as a region, {}, which the new layout takes apart", buffer, s.text(region));
     out.push_back(simplify(b, substitute(b, e, points), known));
   }
   return b.list(out);
@@ -185,8 +188,8 @@ void transform_layout(State &s, Args &a) {
   if (l.inverse.onto) value = nullptr;
   if (Place *alloc = s.alloc_of(buffer); alloc && to<Alloc>(alloc->stmt).base)
     refuse(alloc, "{} stands in {}: its layout is given", name, s.text(to<Alloc>(alloc->stmt).base));
-  const Type *changed = b.type({type->elem, true, type->scope, type->device, type->device_index,
-                                b.list(l.inverse.image), {}});
+  const Type *changed =
+      b.type({type->elem, true, type->scope, type->device, type->device_index, b.list(l.inverse.image), {}});
   Exprs old = type->dims;
   const Func &f = *s.original();
   LayoutChange change{false, 0, l.map, l.inverse.map, type, changed, type};
@@ -295,8 +298,7 @@ void transform_block_layout(State &s, Args &a) {
     std::string name;
     for (size_t x = 0; x < k.axes.size(); x++) {
       if (!mentions(e, to<Name>(l.map->from->items[x]).name)) continue;
-      if (kind && *kind != k.axes[x].kind)
-        refuse(n, "{} mixes spatial and reduce axes of block {}", s.text(e), block);
+      if (kind && *kind != k.axes[x].kind) refuse(n, "{} mixes spatial and reduce axes of block {}", s.text(e), block);
       kind = k.axes[x].kind;
       name += (name.empty() ? "" : "_") + s.text(to<Name>(l.map->from->items[x]).name);
     }
@@ -329,12 +331,14 @@ void transform_block_layout(State &s, Args &a) {
   };
   now.axes = b.list(axes), now.inits = in(k.inits), now.body = in(k.body);
   auto regions = [&](std::span<const Load *const> r) {
-    return edit_all(b, r, [&](const Load *&x) { x = b.load(x->buffer, substitute(b, x->index, names), x->at, x->global); });
+    return edit_all(b, r,
+                    [&](const Load *&x) { x = b.load(x->buffer, substitute(b, x->index, names), x->at, x->global); });
   };
   now.reads = regions(k.reads), now.writes = regions(k.writes);
   auto [outer, inner] = s.nest(loops, b.make(now));
-  outer->stmt = outer->loop() && top->loop() ? edited(b, to<For>(outer->stmt), [&](For &f) { f.comment = top->stmt->comment; })
-                                             : outer->stmt;
+  outer->stmt = outer->loop() && top->loop()
+                    ? edited(b, to<For>(outer->stmt), [&](For &f) { f.comment = top->stmt->comment; })
+                    : outer->stmt;
   s.tree.replace(top, outer);
   for (auto &[name, h] : s.handles)
     if (h.node == n) h.node = inner;

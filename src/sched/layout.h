@@ -8,7 +8,7 @@ namespace mlc {
 // @k(x)  ->  x.k: T' = LayoutTransform(x) {map = ..}, @k(x.k), a constant by a constant that is computed from it; and
 // y: T = @k(..)  ->  y.k: T' = @k(..), y: T = LayoutTransform(y.k) {map = back}. `old`: the kernel before the changes,
 // which `items` has no longer. False: there is a caller that cannot follow.
-bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old, const std::vector<LayoutChange> &changes,
-                    Diag &diag);
+bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old,
+                    const std::vector<LayoutChange> &changes, Diag &diag);
 
 }  // namespace mlc

@@ -18,8 +18,10 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
     taken.push_back(name);
     X v{b, b.name(name)};
     const Expr *extent = p.lo ? p.extent : p.axis->domain;
-    if (is_int(extent, 1)) v = lit(b, int64_t{0}), taken.pop_back();
-    else loops.push_back({name, extent, kNowhere});
+    if (is_int(extent, 1))
+      v = lit(b, int64_t{0}), taken.pop_back();
+    else
+      loops.push_back({name, extent, kNowhere});
     Axis x = *p.axis;
     size_t mark = known.bounds.mark();
     if (!is_int(extent, 1)) known.bounds.range(name, extent);
