@@ -4,6 +4,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/nest.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 #include "text/text.h"
@@ -261,10 +262,7 @@ void reorder(State &s, Args &a) {
   s.tree.insert(up, part, at, now[0]);
 }
 
-// The axes of blocks that use a loop get the part of their domain that one part of the loop covers, from 0 on:
-//   spatial i in 16 = b + 2, z[i] = x[i]   ->   spatial i in 11 = b, z[i + 2] = x[i + 2]
-// `from`, `turns`: of the part; `last`: it ends where the loop does. Bindings still hold `from`.
-static void rebase(State &s, Place *part, X from, X turns, bool last) {
+void rebase(State &s, Place *part, X from, X turns, bool last) {
   Build &b = s.b;
   Sym loop = part->loop()->iter.name;
   for (Place *n : leaf_blocks(part)) {
@@ -273,7 +271,9 @@ static void rebase(State &s, Place *part, X from, X turns, bool last) {
     const Block &k = *n->block();
     std::span<const Axis> axes = edit_all(b, k.axes, [&](Axis &x) {
       if (!uses(x, loop)) return;
-      auto a = affine(b, x.binding, b.one(loop), known);
+      // A turn of no range: where there is one turn alone, the loop would be taken for 0.
+      Sym turn = b.sym("a turn of " + s.text(loop));
+      auto a = affine(b, substitute(b, x.binding, {{loop, b.name(turn)}}), b.one(turn), known);
       std::vector<Iter> inner;
       for (Place *l : loops_around(n))
         if (l->loop()->iter.name != loop) inner.push_back(l->loop()->iter);

@@ -1,5 +1,6 @@
 // Loops around a block, made from its axes.
 #pragma once
+#include "ops/expr.h"
 #include "sched/state.h"
 
 namespace mlc {
@@ -16,5 +17,10 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
 
 // The child of `up` that n is or stands below; null: none.
 Place *child_with(Place *up, Place *n);
+
+// The axes of blocks that use a loop get the part of their domain that one part of the loop covers, from 0 on:
+//   spatial i in 16 = b + 2, z[i] = x[i]   ->   spatial i in 11 = b, z[i + 2] = x[i + 2]
+// `from`, `turns`: of the part; `last`: it ends where the loop does. Bindings still hold `from`.
+void rebase(State &s, Place *part, X from, X turns, bool last);
 
 }  // namespace mlc

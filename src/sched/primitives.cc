@@ -48,9 +48,17 @@ static constexpr Primitive kPrimitives[] = {
     {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},
     {"cache_write", "copy = cache_write(block, buffer, scope)", 3, 3, cache_write, ""},
     {"cache_inplace", "in, out = cache_inplace(block, buffer, scope)", 3, 3, cache_inplace, ""},
+    {"read_at", "copy = read_at(loop, block, buffer, scope)", 4, 4, read_at, ""},
+    {"write_at", "copy = write_at(loop, block, buffer, scope)", 4, 4, write_at, ""},
+    {"cooperative_fetch", "r, t, v = cooperative_fetch(block, tag, .., lanes)", 3, kAny, cooperative_fetch, ""},
+    {"pipeline", "pipeline(loop, stages)", 2, 2, pipeline, ""},
     // layout
     {"transform_layout", "transform_layout(block, buffer, [i, j] -> [..])", 3, 3, transform_layout, "pad_value"},
     {"transform_block_layout", "transform_block_layout(block, [i, j] -> [..])", 2, 2, transform_block_layout, ""},
+    // storage
+    {"set_scope", "set_scope(block, buffer, scope)", 3, 3, set_scope, ""},
+    {"storage_align", "storage_align(block, buffer or its number, dimension, factor, offset)", 5, 5, storage_align, ""},
+    {"unsafe_set_dtype", "unsafe_set_dtype(block, buffer, type)", 3, 3, unsafe_set_dtype, "", true},
 };
 
 std::span<const Primitive> primitives() { return kPrimitives; }
