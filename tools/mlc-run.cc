@@ -26,6 +26,7 @@ constexpr OptionSpec kOptions[] = {
     {"rtol", "X", "tolerance of --expect relative to the value expected; 0"},
     {"atol", "X", "tolerance of --expect; 0"},
     {"backwards", nullptr, "take the turns of order-free loops from the last to the first"},
+    {"check", nullptr, "look for turns of order-free loops that touch the same element"},
     {"trust", nullptr, "do not look for reads of elements never written"},
     {"memory", "BYTES", "bytes that all buffers together may have; 4294967296"},
     {"include,I", "DIR", "look for weight files here first; repeated"},
@@ -112,6 +113,7 @@ int run_tool(const Options &options) {
 
   RunOptions run_options;
   run_options.check_undefined = !options.has("trust");
+  run_options.races = options.has("check");
   run_options.backwards = options.has("backwards");
   run_options.folders = options.all("include");
   run_options.module_path = options.files.empty() ? "" : options.files[0];

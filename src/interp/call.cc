@@ -63,6 +63,13 @@ void run_call(const Act &a, Frame &f) {
     else args.push_back(o.buffer >= 0 ? Value::of(region_of(o, f, a.at)) : Value{});
   }
   for (const Operand &o : s.dests) into.push_back(Value::of(region_of(o, f, a.at)));
+  if (m.races && !s.callee) {  // a kernel tells its accesses itself
+    for (size_t i = 0; i < args.size(); i++)
+      if (!args[i].is_scalar() && s.args[i].buffer >= 0)
+        access_all(*m.races, args[i].ref, false, a.at, name_of(f, f.unit->buffers[size_t(s.args[i].buffer)].name), f);
+    for (size_t i = 0; i < into.size(); i++)
+      access_all(*m.races, into[i].ref, true, a.at, name_of(f, f.unit->buffers[size_t(s.dests[i].buffer)].name), f);
+  }
   if (s.callee) {
     m.call(*s.callee, std::move(args), std::move(into), a.at);
     return;

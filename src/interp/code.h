@@ -81,6 +81,8 @@ struct LoopInfo {
   const Node *count;         // computes it
   bool known = false;        // before the kernel starts
   bool free_order = false;   // turns may be taken in any order
+  bool marked = false;       // parallel, vectorize or bind: not a compute's
+  Sym name;
   std::vector<Step> steps;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "interp/exec.h"
 #include "text/text.h"
 
@@ -13,6 +15,14 @@ namespace {
 const Binary *step_of(const Store &s) {
   auto *x = as<Binary>(s.value);
   return x && (x->op == Op::Add || x->op == Op::Mul) && (equal(x->a, s.target) || equal(x->b, s.target)) ? x : nullptr;
+}
+
+// `y[i] = y[i] op e`, `y[i] = max(y[i], e)`: what threads do to combine, where there are no blocks any more.
+bool combines_into(const Store &s) {
+  auto *x = as<Binary>(s.value);
+  auto *c = as<Call>(s.value);
+  return (x && (equal(x->a, s.target) || equal(x->b, s.target))) ||
+         (c && c->iters.empty() && c->args.size() == 2 && (equal(c->args[0], s.target) || equal(c->args[1], s.target)));
 }
 
 }  // namespace
@@ -113,6 +123,7 @@ void Compiler::compute(const Compute *s, std::vector<const Act *> &out) {
   const Act *inner;
   if (targets.size() == 1) {
     inner = act(store_act(types[0]), keep(StoreAct{targets[0], expr(s->value, types[0])}), s->at);
+    if (races_) inner = act(run_traced, inner, s->at);
   } else {
     const Call *c = as<Call>(s->value);
     const Func *f = c && c->global ? callee(c) : nullptr;
@@ -130,6 +141,15 @@ void Compiler::compute(const Compute *s, std::vector<const Act *> &out) {
   out.push_back(nest(loops, inner));
   from_ = outer;
   pop(mark);
+}
+
+// A reduce axis is bound to loops over threads, whose results combine.
+bool Compiler::across_threads(const Block &s) {
+  bool across = false;
+  for (const Axis &a : s.axes)
+    for (auto &[thread, combines] : threads_)
+      if (a.kind == AxisKind::Reduce && mentions(a.binding, thread)) across = combines = true;
+  return across;
 }
 
 void Compiler::block(const Block *s, std::vector<const Act *> &out) {
@@ -163,8 +183,14 @@ void Compiler::block(const Block *s, std::vector<const Act *> &out) {
     x.axes.push_back(r);
   }
   for (size_t i = 0; i < axes.size(); i++) define(s->axes[i].name, axes[i]);
+  std::unordered_set<int> around = combining_;
+  if (across_threads(*s))
+    each_stmt(s->body, [&](const Stmt *t) {
+      if (auto *store = as<Store>(t)) combining_.insert(buffer_of(store->target));
+    });
   x.inits = body(s->inits);
   x.body = body(s->body);
+  combining_ = std::move(around);
   out.push_back(act(run_block, keep(std::move(x)), s->at));
   from_ = outer;
   pop(mark);
@@ -299,7 +325,12 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       auto &x = to<Store>(s);
       const Access *target = access(x.target);
       DType t = unit_->buffers[size_t(target->buffer)].elem;
-      return out.push_back(act(store_act(t), keep(StoreAct{target, stored(x, t)}), s->at));
+      bool combines = x.atomic || (!threads_.empty() && combines_into(x));
+      bool alone = combines && combining_.insert(target->buffer).second;
+      const Act *store = act(store_act(t), keep(StoreAct{target, stored(x, t)}), s->at);
+      bool traced = races_ && !combining_.count(target->buffer);
+      if (alone) combining_.erase(target->buffer);
+      return out.push_back(traced ? act(run_traced, store, s->at) : store);
     }
     case Kind::Assume: {
       auto &x = to<Assume>(s);
@@ -317,7 +348,14 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       bool threads = x.loop == LoopKind::Bind && shared_ && !b_.text(x.tag).starts_with("blockIdx.");
       bool serial = x.loop == LoopKind::Serial || x.loop == LoopKind::Unroll;
       LoopInfo *l = open_loop(x.iter.name, x.iter.extent, !serial && !threads);
+      l->marked = races_ && l->free_order, l->name = x.iter.name;
+      bool thread = x.loop == LoopKind::Bind && !b_.text(x.tag).starts_with("blockIdx.");
+      bool first = thread && threads_.try_emplace(x.iter.name).second;
       Acts inner = body(x.body);
+      if (first) {
+        if (threads_[x.iter.name]) l->free_order = false;  // its first turn initialises
+        threads_.erase(x.iter.name);
+      }
       from_ = outer;
       pop(mark);
       return out.push_back(act(run_loop, keep(LoopAct{l, inner}), s->at));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include "interp/interp.h"
 #include "interp/nodes.h"
@@ -36,11 +37,12 @@ class Compiler {
     Nodes &nodes;
     std::vector<std::shared_ptr<void>> &kept;                              // what nodes and acts point to
     bool jitter;                                                           // sums have noise (interp/jitter.h)
+    bool races;                                                            // accesses are told to interp/races.h
     std::function<const Lambda *(const Func *)> lambda;                    // compiles a scalar function or reducer
     std::function<const Func *(std::string_view builtin, DType)> library;  // the text of exp .. (math/math.h)
   };
   explicit Compiler(Context c)
-      : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), jitter_(c.jitter), lambda_of_(std::move(c.lambda)),
+      : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), jitter_(c.jitter), races_(c.races), lambda_of_(std::move(c.lambda)),
         library_(std::move(c.library)) {}
 
   const Unit *kernel(const Func &f, Stmts body, const Notes &notes);
@@ -92,6 +94,7 @@ class Compiler {
   void let(const Let *s, std::vector<const Act *> &out);
   void compute(const Compute *s, std::vector<const Act *> &out);
   void block(const Block *s, std::vector<const Act *> &out);
+  bool across_threads(const Block &s);
   void alloc(const Alloc *s, std::vector<const Act *> &out);
   void view(const View *s, std::vector<const Act *> &out);
   void call_stmt(const CallStmt *s, std::vector<const Act *> &out);
@@ -111,7 +114,7 @@ class Compiler {
   const Module &m_;
   Nodes &nodes_;
   std::vector<std::shared_ptr<void>> &kept_;
-  const bool jitter_;
+  const bool jitter_, races_;
   std::function<const Lambda *(const Func *)> lambda_of_;
   std::function<const Func *(std::string_view, DType)> library_;
 
@@ -123,6 +126,8 @@ class Compiler {
   std::unordered_map<const Expr *, bool> open_;
   Syms from_;
   bool in_reducer_ = false;
+  std::unordered_set<int> combining_;  // buffers that threads, or atomic stores, combine into: no races
+  std::unordered_map<Sym, bool> threads_;  // loops bound to tags below a block; true: a reduction goes across them
   bool shared_ = false;  // the kernel has buffers in `shared`
 };
 

@@ -116,6 +116,7 @@ Node *Compiler::expr(const Expr *e, DType want) {
     case Kind::Load: {
       const Access *x = access(&to<Load>(e));
       n = nodes_.load(unit_->buffers[size_t(x->buffer)].elem, x);
+      if (races_ && !to<Load>(e).global && !combining_.count(x->buffer)) n = nodes_.traced(n);
       break;
     }
     case Kind::Unary: {

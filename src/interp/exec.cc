@@ -23,22 +23,29 @@ template <class Body> void turns(const LoopInfo &l, Frame &f, Body &&body) {
   int64_t n = l.known ? f.slot[l.extent] : f.slot[l.extent] = eval<int64_t>(l.count, f);
   if (n <= 0) return;
   f.machine->take_turns(n);
+  Races *races = l.marked ? f.machine->races.get() : nullptr;
+  const Turn *outer = races ? races->path() : nullptr;
+  int64_t run = races ? races->enter() : 0;
   if (l.free_order && f.machine->options.backwards) {
     for (const Step &s : l.steps) move(f.slot[s.cell], n - 1, f.slot[s.step]);
     for (int64_t v = n; v-- > 0;) {
       f.slot[l.var] = v;
+      if (races) races->turn(l, run, v, outer);
       body();
       for (const Step &s : l.steps) move(f.slot[s.cell], -1, f.slot[s.step]);
     }
     for (const Step &s : l.steps) move(f.slot[s.cell], 1, f.slot[s.step]);
+    if (races) races->leave(outer);
     return;
   }
   for (int64_t v = 0; v < n; v++) {
     f.slot[l.var] = v;
+    if (races) races->turn(l, run, v, outer);
     body();
     for (const Step &s : l.steps) move(f.slot[s.cell], 1, f.slot[s.step]);
   }
   for (const Step &s : l.steps) move(f.slot[s.cell], -n, f.slot[s.step]);
+  if (races) races->leave(outer);
 }
 
 template <class Body> void nest(std::span<const LoopInfo *const> loops, Frame &f, Body &body) {
@@ -336,7 +343,10 @@ void run_fold(const Act &a, Frame &f) {
   const auto &s = *static_cast<const FoldAct *>(a.what);
   std::vector<int64_t> acc(s.targets.size());
   fold_into(*s.fold, f, acc.data());
-  for (size_t i = 0; i < acc.size(); i++) store_scalar(*s.targets[i], s.types[i], Scalar{uint64_t(acc[i])}, f);
+  for (size_t i = 0; i < acc.size(); i++) {
+    store_scalar(*s.targets[i], s.types[i], Scalar{uint64_t(acc[i])}, f);
+    if (f.machine->races) trace(*s.targets[i], true, f);
+  }
 }
 
 void run_apply(const Act &a, Frame &f) {

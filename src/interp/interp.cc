@@ -45,7 +45,7 @@ template <class F> bool guarded(RunFault &fault, F &&f) {
     f();
     return true;
   } catch (const Fault &e) {
-    fault = {e.at, e.message, e.constant, e.endless};
+    fault = {e.at, e.message, e.constant, e.endless, e.race};
   } catch (const std::bad_alloc &) {
     fault = {kNowhere, "out of memory"};
   } catch (const std::length_error &) {

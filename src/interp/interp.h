@@ -20,6 +20,7 @@ struct RunOptions {
   std::string module_path;            // the module's file: its folder is looked through too
   uint64_t jitter = 0;                // not 0: roundings of float sums are disturbed as it seeds (interp/jitter.h)
   FILE *print = nullptr;              // what `call print(..)` writes to; null: dropped
+  bool races = false;                 // turns of an order-free loop that touch the same element are a fault
   int64_t turns = 0;                  // turns that all loops together may take, a call counts 1000; 0: any number
 };
 
@@ -28,6 +29,7 @@ struct RunFault {
   std::string message;     // names the function, and what failed
   bool constant = false;   // a constant has no value: its file is missing, or another one
   bool endless = false;    // the loops took more turns than they may
+  bool race = false;       // turns of an order-free loop touch the same element
   int64_t turns = 0;       // that they took, of a run that ended well too
 };
 

@@ -11,6 +11,7 @@ Machine::Machine(Build &b, const Module &m, const RunOptions &o)
     : b(b), m(m), options(o), noise(o.jitter), files_(o.folders, o.module_path) {
   memory.limit = o.memory;
   memory.check = o.check_undefined;
+  if (o.races) races = std::make_unique<Races>();
 }
 
 void Machine::too_many_turns() const {
@@ -22,7 +23,7 @@ void Machine::too_many_turns() const {
 // ---- compiled functions
 
 Compiler Machine::compiler(const Module &home) {
-  return Compiler({b, home, nodes_, kept_, options.jitter != 0, [this](const Func *f) { return lambda(f); },
+  return Compiler({b, home, nodes_, kept_, options.jitter != 0, options.races, [this](const Func *f) { return lambda(f); },
                    [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); }});
 }
 

@@ -11,6 +11,7 @@
 #include "interp/interp.h"
 #include "interp/jitter.h"
 #include "interp/memory.h"
+#include "interp/races.h"
 #include "interp/strings.h"
 #include "ops/ops.h"
 
@@ -77,6 +78,7 @@ class Machine {
   Memory memory;
   Strings strings{memory};
   Noise noise;  // of options.jitter
+  std::unique_ptr<Races> races;  // null: nobody looks
   static constexpr int64_t kTurnsOfCall = 1000;  // what a call takes beside its loops
   int64_t turns = 0;  // of all loops so far
   void take_turns(int64_t n) {

@@ -19,6 +19,7 @@ Storage::~Storage() {
 }
 
 void Storage::forget() {
+  trace = nullptr;
   if (!shadow) return;
   memset(shadow, 0, size_t(size));
   undefined = size * 8;

@@ -19,10 +19,13 @@ struct Fault {
   bool named = false;     // the message says in which function
   bool constant = false;  // it is one of a constant
   bool endless = false;   // more turns than a run may take
+  bool race = false;      // turns of an order-free loop touch the same element
 };
 
 // What an element is in memory: a string is its number in the machine's table (interp/strings.h).
 inline DType stored(DType t) { return t == DType::Str ? DType::I64 : t; }
+
+struct Trace;  // interp/races.h
 
 struct Storage {
   std::byte *bytes = nullptr;
@@ -30,6 +33,7 @@ struct Storage {
   int64_t size = 0;             // bytes
   int64_t undefined = 0;        // bits not yet written
   bool borrowed = false;        // the bytes are somebody else's
+  std::shared_ptr<Trace> trace;  // of a run that looks for races
   Storage() = default;
   Storage(const Storage &) = delete;
   Storage &operator=(const Storage &) = delete;

@@ -290,6 +290,10 @@ template <DType D> void store_value(const Access &x, Value<D> v, Frame &f) {
   if (b.storage->undefined && b.shadow) b.storage->undefined -= set_defined<D>(b.shadow, off);
   Num<D>::store(b.data, off, v);
 }
+template <class V> V traced_load(const Node &n, Frame &f) {
+  trace(*static_cast<const Access *>(n.more), false, f);
+  return eval<V>(n.a, f);
+}
 template <DType D> void store_to(const Act &a, Frame &f) {
   const StoreAct &s = *static_cast<const StoreAct *>(a.what);
   store_value<D>(*s.access, eval<Value<D>>(s.value, f), f);
@@ -470,6 +474,15 @@ Node *Nodes::bits(DType to, const Node *a) {
   if (to == DType::F64) n->d = bits_of<double>;
   else if (is_float(to)) n->f = bits_of<float>;
   else n->i = bits_of<int64_t>;
+  return n;
+}
+
+Node *Nodes::traced(const Node *load) {
+  Node *n = make(load->type, load);
+  n->more = load->more;
+  if (load->type == DType::F64) n->d = traced_load<double>;
+  else if (is_float(load->type)) n->f = traced_load<float>;
+  else n->i = traced_load<int64_t>;
   return n;
 }
 

@@ -18,6 +18,7 @@ class Nodes {
   // A builtin that is not text (ir/typing.h), of operands of one type; null if there is none for that type.
   Node *builtin(std::string_view name, const Node *a, const Node *b, const Node *c);
   Node *load(DType t, const Access *access);
+  Node *traced(const Node *load);                       // the same, told to interp/races.h
   Node *make(DType t, const Node *a = nullptr, const Node *b = nullptr, const Node *c = nullptr);
   // The result of f32 operations rounded to a smaller float, of 64-bit ones narrowed to a packed integer.
   Node *narrowed(DType t, Node *n);
@@ -44,6 +45,10 @@ ActFn store_act(DType t);
 void store_scalar(const Access &x, DType t, Scalar v, Frame &f);
 struct SetAct { int slot; const Node *value; };
 ActFn set_act(DType t);
+
+// A store, told to interp/races.h; `what` is the Act of the store itself.
+void run_traced(const Act &, Frame &);
+void trace(const Access &x, bool write, Frame &f);
 
 // Offset of an access in elements, checked; throws Fault.
 int64_t checked_offset(const Access &x, Frame &f);
