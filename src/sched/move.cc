@@ -243,7 +243,10 @@ void reverse_compute_at(State &s, Args &a) {
           ready = ready ? hull(s, *ready, g, known) : g;
           for (size_t d = 0; d < w.index.size(); d++) {
             const Axis *x = plain_axis(*p->block(), w.index[d]);
-            whole[d] &= x && provably_equal(s.b, x->domain, type->dims[d], known);
+            if (x && provably_equal(s.b, x->domain, type->dims[d], known)) continue;
+            const Extent all = region(s, p, w, nullptr)[d];  // a tile's number, a place in a tile
+            whole[d] &= !p->block()->guard && all.dense && is_int(all.lo, 0) &&
+                        provably_less_equal(s.b, type->dims[d], all.extent, known);
           }
         }
     for (size_t d = 0; d < r.index.size(); d++) {

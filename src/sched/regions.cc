@@ -244,6 +244,7 @@ Region region(State &s, Place *block, const Access &a, Place *scope) {
       if (!up || up == scope || !up->loop()) continue;
       Known known(s, up, true);
       Sym v = up->loop()->iter.name;
+      if (mentions(lo, v)) lo = simplify(b, lo, known);  // (j0 * 8 + j1) // 8 is j0
       if (mentions(extent, v)) {
         known_place = false;
       } else if (mentions(lo, v)) {
