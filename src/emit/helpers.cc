@@ -91,6 +91,21 @@ constexpr Family kFamilies[] = {
   if (!(a < $E)) return x;
   return __builtin_copysign$L((a + $E) - $E, x);  // a sum above $E has no fraction
 })"},
+    {"fma", 'f', R"($T $N($T a, $T b, $T c) {  // a * b + c, rounded once
+#if defined(__FMA__) || defined(__aarch64__) || $WIDE
+  return __builtin_fma$L(a, b, c);
+#else
+  double p = (double)a * (double)b, s = p + c;  // the product is exact
+  const double t = s - p, lost = (p - (s - t)) + (c - t);
+  if (lost > 0 || lost < 0) {  // rounded to odd, s is rounded right a second time (Boldo, Melquiond, 2008)
+    uint64_t bits;
+    __builtin_memcpy(&bits, &s, sizeof bits);
+    if (bits % 2 == 0) bits = (lost > 0) == (s > 0) ? bits + 1 : bits - 1;
+    __builtin_memcpy(&s, &bits, sizeof bits);
+  }
+  return ($T)s;
+#endif
+})"},
     {"sqrt", 'f', R"($T $N($T x) {  // the instruction alone: the builtin calls the library for errno
 #if defined(__x86_64__)
   __asm__("sqrts$P %0, %0" : "+x"(x));
@@ -386,6 +401,7 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
     if (w == "U") return bits > 32 ? "uint64_t" : "uint32_t";
     if (w == "B") return fmt::format("{}", bits);
     if (w == "L") return f64 ? "" : "f";
+    if (w == "WIDE") return f64 ? "1" : "0";
     if (w == "P") return f64 ? "d" : "s";
     if (w == "I") return f64 ? "int64_t" : "int32_t";
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";

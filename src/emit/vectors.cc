@@ -64,6 +64,14 @@ constexpr Family kFamilies[] = {
   return $V{$EACH(__builtin_sqrt$L(x[@]))};
 #endif
 })"},
+    {"fma", 'f', R"($V $N($V a, $V b, $V c) {
+#if defined(__x86_64__)
+  $FMA
+  return c;
+#else
+  return $V{$EACH(__builtin_fma$L(a[@], b[@], c[@]))};
+#endif
+})"},
     {"isnan", 'f', "$M $N($V x) { return x != x; }"},
     {"isinf", 'f', "$M $N($V x) { return $(abs)(x) > $V{} + $MAX; }"},
     {"strided", 'n', "$V $N(const $T *p, int64_t s) { return $V{$EACH(p[@ * s])}; }"},
@@ -169,6 +177,7 @@ std::string Helpers::need_lanes(std::string_view family, DType t, int lanes) {
   if (t == DType::Index) t = DType::I64;
   for (const Family &f : kFamilies) {
     if (f.name != family || !fits(f.kind, t)) continue;
+    if (family == "fma" && info(t).bits / 8 * lanes <= 16) break;  // needs what has wider registers
     if (family == "sqrt" && info(t).bits / 8 * lanes < 16) break;  // no register of that size
     std::string name = fmt::format("{}_{}_{}x{}", prefix_, family, dtype_name(t), lanes);
     return add_lanes(name, f.text, t, lanes);
@@ -199,6 +208,8 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";
     if (w == "L") return f64 ? "" : "f";
     if (w == "MAX") return f64 ? "1.7976931348623157e+308" : "3.4028235e+38f";
+    if (w == "FMA")
+      return fmt::format("__asm__(\"vfmadd231p{} %2, %1, %0\" : \"+v\"(c) : \"v\"(a), \"v\"(b));", f64 ? "d" : "s");
     if (w == "SQRT") {
       return bytes == 16 ? fmt::format("__asm__(\"sqrtp{0} %0, %0\" : \"+x\"(x));", f64 ? "d" : "s")
                          : fmt::format("__asm__(\"vsqrtp{0} %0, %0\" : \"+v\"(x));", f64 ? "d" : "s");

@@ -218,6 +218,7 @@ class Field {
     for (const Expr *a : c.args)
       if (t == DType::Invalid) t = type_at(a, DType::Invalid);
     if (t == DType::Invalid) t = want;
+    if (name == "fma") return expr(b_.binary(Op::Add, b_.binary(Op::Mul, c.args[0], c.args[1]), c.args[2]), t);
     Exprs args = all(c.args, t);
     DType of_bits = f->signature == Signature::Bits ? dtype_named(name.substr(5)) : DType::Invalid;
     if (is_float(of_bits)) return arbitrary(name, embedded(args[0], t));

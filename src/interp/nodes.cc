@@ -253,6 +253,9 @@ int64_t not_of(const Node &n, Frame &f) { return !eval<int64_t>(n.a, f); }
 template <class V> V where_of(const Node &n, Frame &f) {
   return eval<int64_t>(n.c, f) ? eval<V>(n.a, f) : eval<V>(n.b, f);
 }
+template <class V> V fma_of(const Node &n, Frame &f) {
+  return std::fma(eval<V>(n.a, f), eval<V>(n.b, f), eval<V>(n.c, f));
+}
 template <class V> V slot_of(const Node &n, Frame &f) {
   V v;
   memcpy(&v, &f.slot[n.k], sizeof v);
@@ -415,6 +418,12 @@ Node *Nodes::where(const Node *c, const Node *a, const Node *b) {
 Node *Nodes::builtin(std::string_view name, const Node *a, const Node *b, const Node *c) {
   if (name == "clamp") return builtin("min", builtin("max", a, b, nullptr), c, nullptr);
   DType t = a->type, k = computed_in(t);
+  if (name == "fma") {
+    Node *n = make(t, a, b, c);
+    if (k == DType::F64) n->d = fma_of<double>;
+    else n->f = fma_of<float>;
+    return narrowed(t, n);
+  }
   for (const BinaryName &e : b ? std::span<const BinaryName>(kBinary) : std::span<const BinaryName>(kUnary)) {
     if (e.name != name) continue;
     if (is_float(t) ? !e.floats : !e.ints) return nullptr;

@@ -24,6 +24,7 @@ constexpr Builtin kBuiltins[] = {
     {"trunc", 1, SameFloat, false},
     {"round_even", 1, SameFloat, false},
     {"sqrt", 1, SameFloat, false},
+    {"fma", 3, SameFloat, false},     // a * b + c, rounded once
     {"isnan", 1, Test, false},
     {"isinf", 1, Test, false},
     {"ipow", 2, SameInt, false},      // modulo 2^n; a negative exponent: 1 / x^-n truncated, 0 for x = 0

@@ -38,6 +38,7 @@ static constexpr Primitive kPrimitives[] = {
     {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
     {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
     {"rfactor", "part = rfactor(loop, factor_axis)", 2, 2, rfactor, ""},
+    {"contract", "contract(block)", 1, 1, contract, ""},
     {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
     {"blockize", "outer = blockize(loop)", 1, 1, blockize, ""},
     // notes
