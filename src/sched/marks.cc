@@ -78,39 +78,42 @@ void check_marks(State &s) {
   }
 }
 
-// ---- notes on loops and blocks
+// ---- notes on loops, blocks and the kernel
 
-static std::pair<Attrs, Syms> notes_of(Place *n) {
-  const Notes &x = n->loop() ? n->loop()->notes : n->block()->notes;
-  return {x.attrs, x.from};
+namespace {
+
+std::vector<Attr> attrs_of(State &s, Place *n) {
+  if (!n) return s.attrs;
+  Attrs l = n->loop() ? n->loop()->notes.attrs : n->block()->notes.attrs;
+  return {l.begin(), l.end()};
 }
-static void set_attrs(State &s, Place *n, const std::vector<Attr> &attrs) {
-  if (n->loop()) s.tree.edit<For>(n, [&](For &f) { f.notes.attrs = s.b.list(attrs); });
+void set_attrs(State &s, Place *n, const std::vector<Attr> &attrs) {
+  if (!n) s.attrs = attrs;
+  else if (n->loop()) s.tree.edit<For>(n, [&](For &f) { f.notes.attrs = s.b.list(attrs); });
   else s.tree.edit<Block>(n, [&](Block &k) { k.notes.attrs = s.b.list(attrs); });
 }
+// The loop or block that comes first; null: none does, the kernel is meant.
+Place *noted(Args &a, size_t with) { return a.count() == with ? a.loop_or_block(0) : nullptr; }
+
+}  // namespace
 
 void annotate(State &s, Args &a) {
   a.expect_results(0, 0);
-  Place *n = a.loop_or_block(0);
-  Sym key = s.b.sym(a.string(1));
-  std::vector<Attr> attrs;
-  for (const Attr &x : notes_of(n).first)
-    if (x.key != key) attrs.push_back(x);
-  attrs.push_back({key, kNowhere, a.value(2)});
+  Place *n = noted(a, 3);
+  Sym key = s.b.sym(a.string(a.count() - 2));
+  std::vector<Attr> attrs = attrs_of(s, n);
+  std::erase_if(attrs, [&](const Attr &x) { return x.key == key; });
+  attrs.push_back({key, kNowhere, a.value(a.count() - 1)});
   set_attrs(s, n, attrs);
 }
 
 void unannotate(State &s, Args &a) {
   a.expect_results(0, 0);
-  Place *n = a.loop_or_block(0);
-  Sym key = s.b.sym(a.string(1));
-  std::vector<Attr> attrs;
-  bool found = false;
-  for (const Attr &x : notes_of(n).first) {
-    if (x.key == key) found = true;
-    else attrs.push_back(x);
-  }
-  if (!found) refuse(n, "{} has no annotation \"{}\"", s.name_of(n), s.text(key));
+  Place *n = noted(a, 2);
+  Sym key = s.b.sym(a.string(a.count() - 1));
+  std::vector<Attr> attrs = attrs_of(s, n);
+  if (!std::erase_if(attrs, [&](const Attr &x) { return x.key == key; }))
+    refuse(n, "{} has no annotation \"{}\"", s.name_of(n), s.text(key));
   set_attrs(s, n, attrs);
 }
 

@@ -42,8 +42,8 @@ static constexpr Primitive kPrimitives[] = {
     {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
     {"blockize", "outer = blockize(loop)", 1, 1, blockize, ""},
     // notes
-    {"annotate", "annotate(loop or block, \"key\", value)", 3, 3, annotate, ""},
-    {"unannotate", "unannotate(loop or block, \"key\")", 2, 2, unannotate, ""},
+    {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, ""},
+    {"unannotate", "unannotate([loop or block,] \"key\")", 1, 2, unannotate, ""},
     {"enter_postproc", "enter_postproc()", 0, 0, enter_postproc, ""},
     // copies
     {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},

@@ -6,7 +6,7 @@
 
 namespace mlc {
 
-State::State(Build &b, const Module &m, const Func *f) : b(b), m(m), tree(b, f->body), f_(f) {
+State::State(Build &b, const Module &m, const Func *f) : b(b), m(m), tree(b, f->body), attrs(f->notes.attrs.begin(), f->notes.attrs.end()), f_(f) {
   fixed_.insert(f->dims.begin(), f->dims.end());
   for (const Param &p : f->params)
     fixed_.insert(p.def.name);
@@ -22,7 +22,10 @@ State::State(Build &b, const Module &m, const Func *f) : b(b), m(m), tree(b, f->
 }
 
 const Func *State::func() {
-  return edited(b, *f_, [&](Func &f) { f.body = tree.body(); });
+  return edited(b, *f_, [&](Func &f) {
+    f.body = tree.body();
+    if (!attrs.empty() || !f.notes.attrs.empty()) f.notes.attrs = b.list(attrs);
+  });
 }
 
 std::string State::text(const Expr *e) const { return print(b, e); }

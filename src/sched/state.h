@@ -56,6 +56,7 @@ class State {
   Tree tree;
   const Func *func();  // the kernel as it stands
   const Func *original() const { return f_; }
+  std::vector<Attr> attrs;  // of the kernel
 
   // ---- names
   std::map<Sym, Handle> handles;
