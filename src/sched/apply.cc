@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/expr.h"
@@ -124,15 +125,18 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
       diag.remark("schedule @{} is for @{}, left", b.text(script->name), b.text(script->target));
       continue;
     }
-    bool found = false;
     std::string kernels;
     std::vector<const Item *> now = m.items;
-    for (size_t i = 0, n = now.size(); i < n; i++) {
-      auto *f = as<Func>(now[i]);
+    std::vector<const Func *> matching;
+    for (const Item *i : now) {
+      auto *f = as<Func>(i);
       if (!f || f->func != FuncKind::Kernel) continue;
-      kernels += (kernels.empty() ? "@" : ", @") + std::string(b.text(f->name));
-      if (fnmatch(pattern.c_str(), std::string(b.text(f->name)).c_str(), 0)) continue;
-      found = true;
+      std::string name(b.text(f->name));
+      kernels += (kernels.empty() ? "@" : ", @") + name;
+      if (!fnmatch(pattern.c_str(), name.c_str(), 0)) matching.push_back(f);
+    }
+    for (const Func *f : matching) {
+      size_t i = std::find(now.begin(), now.end(), f) - now.begin();  // callers that follow may have come in front
       std::vector<const Step *> done;
       std::vector<LayoutChange> layouts;
       const Func *made = apply(b, m, f, *script, options, diag, done, layouts);
@@ -154,7 +158,7 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
         if (!layouts.empty() && !callers_follow(b, now, *f, layouts, diag)) return false;
       }
     }
-    if (!found) {
+    if (matching.empty()) {
       diag.error(script->at, "no kernel matches @{}; the module has {}", pattern, kernels.empty() ? "none" : kernels);
       return false;
     }
