@@ -79,10 +79,10 @@ class Transform {
   }
 
  private:
-  // 4 as often as it goes, then 2, then the odd primes.
+  // 4 as often as it goes, then 2, then the odd primes; a length that no memory holds is not taken apart.
   Dims radices() const {
     int64_t n;
-    if (!is_const(n_, &n) || n < 2) return {n_};
+    if (!is_const(n_, &n) || n < 2 || n > int64_t{1} << 40) return {n_};
     Dims p;
     for (int64_t f = 4; n > 1;) {
       if (n % f == 0) p.push_back(d_.lit(f)), n /= f;
