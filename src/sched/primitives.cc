@@ -54,6 +54,7 @@ static constexpr Primitive kPrimitives[] = {
      reindex_cache_read, ""},
     {"reindex_cache_write", "copy = reindex_cache_write(block, buffer, scope, [axes] -> [..])", 4, 4,
      reindex_cache_write, ""},
+    {"cache_index", "i, j = cache_index(block)", 1, 1, cache_index, "threshold"},
     {"read_at", "copy = read_at(loop, block, buffer, scope)", 4, 4, read_at, ""},
     {"write_at", "copy = write_at(loop, block, buffer, scope)", 4, 4, write_at, ""},
     {"cooperative_fetch", "r, t, v = cooperative_fetch(block, tag, .., lanes)", 3, kAny, cooperative_fetch, ""},
@@ -64,6 +65,11 @@ static constexpr Primitive kPrimitives[] = {
     // storage
     {"set_scope", "set_scope(block, buffer, scope)", 3, 3, set_scope, ""},
     {"storage_align", "storage_align(block, buffer or its number, dimension, factor, offset)", 5, 5, storage_align, ""},
+    {"rolling_buffer", "rolling_buffer(block, buffer)", 2, 2, rolling_buffer, ""},
+    {"annotate_buffer_access", "annotate_buffer_access(block, buffer, [axes] -> [i, [first, number]])", 3, 3,
+     annotate_buffer_access, ""},
+    {"unsafe_hide_buffer_access", "unsafe_hide_buffer_access(block, \"reads\" or \"writes\", [numbers])", 3, 3,
+     unsafe_hide_buffer_access, "", true},
     {"unsafe_set_dtype", "unsafe_set_dtype(block, buffer, type)", 3, 3, unsafe_set_dtype, "", true},
 };
 

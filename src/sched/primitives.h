@@ -14,8 +14,9 @@ PrimitiveRun get_loops, get_child_blocks, get_producers, get_consumers, get_outp
 std::string_view kind_name(const For &f);  // parallel, vectorized, unrolled, bound to threadIdx.x
 
 // Copies, storage and layout.
-PrimitiveRun cache_read, cache_write, cache_inplace, reindex, reindex_cache_read, reindex_cache_write, read_at,
-    write_at, cooperative_fetch, pipeline, transform_layout, transform_block_layout, set_scope, storage_align, unsafe_set_dtype;
+PrimitiveRun cache_read, cache_write, cache_inplace, cache_index, reindex, reindex_cache_read, reindex_cache_write,
+    read_at, write_at, cooperative_fetch, pipeline, transform_layout, transform_block_layout, set_scope, storage_align,
+    rolling_buffer, annotate_buffer_access, unsafe_hide_buffer_access, unsafe_set_dtype;
 
 // Every loop that is parallel, vectorize or bound has turns that depend on none of each other: buffers that each turn
 // can have for itself move into it; what is left is refused. Runs after every step.
