@@ -82,6 +82,7 @@ struct LoopInfo {
   bool known = false;        // before the kernel starts
   bool free_order = false;   // turns may be taken in any order
   bool marked = false;       // parallel, vectorize or bind: not a compute's
+  bool bound = false;        // bind
   Sym name;
   std::vector<Step> steps;
 };
@@ -104,6 +105,7 @@ struct BufferInfo {
   std::vector<const Node *> dim_nodes;      // of an alloc or a view
   bool known = false;                       // dims and strides are, before the kernel starts
   bool own_strides = false;                 // dense ones, not those of the base of a view
+  bool own = false;                         // bound turns have one each: `shared`, `local` ..
 };
 
 // A function of scalars: scalar @f, reducer @r. Its frame is its own.

@@ -348,7 +348,7 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       bool threads = x.loop == LoopKind::Bind && shared_ && !b_.text(x.tag).starts_with("blockIdx.");
       bool serial = x.loop == LoopKind::Serial || x.loop == LoopKind::Unroll;
       LoopInfo *l = open_loop(x.iter.name, x.iter.extent, !serial && !threads);
-      l->marked = races_ && l->free_order, l->name = x.iter.name;
+      l->marked = races_ && l->free_order, l->bound = x.loop == LoopKind::Bind, l->name = x.iter.name;
       bool thread = x.loop == LoopKind::Bind && !b_.text(x.tag).starts_with("blockIdx.");
       bool first = thread && threads_.try_emplace(x.iter.name).second;
       Acts inner = body(x.body);

@@ -48,6 +48,7 @@ int Compiler::buffer_of(const Load *l) { return buffer_of(l->buffer, l->at, l->g
 int Compiler::add_buffer(Sym name, const Type *t) {
   BufferInfo info;
   info.name = name, info.elem = t->elem, info.type = t;
+  info.own = t->scope && b_.text(t->scope) != "global";
   for (size_t d = 0; d < t->rank(); d++) info.dims.push_back(slot()), info.strides.push_back(slot());
   unit_->buffers.push_back(std::move(info));
   return int(unit_->buffers.size()) - 1;

@@ -23,13 +23,14 @@ const Turn *parts(const Turn *a, const Turn *b, const Turn **of_a) {
 
 }  // namespace
 
-void Races::access(Storage &s, int64_t position, bool write, uint32_t at, std::string_view name, const Frame &f) {
+void Races::access(Storage &s, int64_t position, bool write, uint32_t at, std::string_view name, const Frame &f,
+                   bool own) {
   if (!path_) return;
   if (!s.trace) s.trace = std::make_shared<Trace>();
   Trace::Element &e = s.trace->elements[position];
   auto against = [&](const Turn *before, bool wrote) {
     const Turn *x = nullptr, *y = parts(before, path_, &x);
-    if (!y) return;
+    if (!y || (own && write && y->loop->bound)) return;
     Fault fault{at, fmt::format("an element of {} is {} by turn {} and {} by turn {} of loop {}, whose turns are taken in "
                                 "any order", name, wrote ? "written" : "read", x->turn, write ? "written" : "read", y->turn,
                                 name_of(f, x->loop->name))};
@@ -64,7 +65,8 @@ void trace(const Access &x, bool write, Frame &f) {
   int64_t off = x.cell >= 0 && f.slot[x.cell + 1] ? f.slot[x.cell] : checked_offset(x, f);
   int64_t bits = mlc::info(stored(info.elem)).bits;
   if (bits < 8) off += b.first;
-  races.access(*b.storage, (b.data - b.storage->bytes) * 8 + off * bits, write, x.at, name_of(f, info.name), f);
+  races.access(*b.storage, (b.data - b.storage->bytes) * 8 + off * bits, write, x.at, name_of(f, info.name), f,
+               info.own);
 }
 
 void run_traced(const Act &a, Frame &f) {

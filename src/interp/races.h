@@ -35,8 +35,10 @@ class Races {
     path_ = &turns_.back();
   }
   void leave(const Turn *outer) { path_ = outer; }
-  // An access of element `position` (in bits) of s. Throws Fault; `at` and `name` are of the access.
-  void access(Storage &s, int64_t position, bool write, uint32_t at, std::string_view name, const Frame &f);
+  // An access of element `position` (in bits) of s. Throws Fault; `at` and `name` are of the access. `own`: turns of
+  // bound loops have elements of their own there: what one writes is not for others to read.
+  void access(Storage &s, int64_t position, bool write, uint32_t at, std::string_view name, const Frame &f,
+              bool own = false);
 
  private:
   std::deque<Turn> turns_;
