@@ -74,7 +74,7 @@ void check_marks(State &s) {
   });
   for (Place *n : marked) {
     if (std::string why = dependence(s, n); !why.empty()) refuse(n, "{} loop: {}", kind_name(*n->loop()), why);
-    if (n->loop()->loop == LoopKind::Parallel) make_private(s, n);
+    make_private(s, n);
   }
 }
 

@@ -20,9 +20,9 @@ static constexpr Primitive kPrimitives[] = {
      sample_partitioned_tile, "decision"},
     {"sample_compute_location", "l = sample_compute_location(block)", 1, 1, sample_compute_location, "decision"},
     // loops
-    {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication preserve_unit_iters"},
+    {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication"},
     {"loop_partition", "i0, i1 = loop_partition(loop, [turns])", 2, 2, loop_partition, ""},
-    {"fuse", "f = fuse(loop, loop, ..)", 2, kAny, fuse, "preserve_unit_iters"},
+    {"fuse", "f = fuse(loop, loop, ..)", 2, kAny, fuse, ""},
     {"merge", "m = merge(loop, loop, ..)", 2, kAny, merge, ""},
     {"reorder", "reorder(loop, loop, ..)", 2, kAny, reorder, ""},
     {"reorder_block_iter_var", "reorder_block_iter_var(block, [order])", 2, 2, reorder_block_iter_var, ""},
@@ -32,8 +32,8 @@ static constexpr Primitive kPrimitives[] = {
     {"unroll", "unroll(loop)", 1, 1, unroll, ""},
     {"bind", "bind(loop, tag)", 2, 2, bind, ""},
     // blocks
-    {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, "index preserve_unit_loops"},
-    {"reverse_compute_at", "reverse_compute_at(block, loop)", 2, 2, reverse_compute_at, "index preserve_unit_loops"},
+    {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, ""},
+    {"reverse_compute_at", "reverse_compute_at(block, loop)", 2, 2, reverse_compute_at, ""},
     {"compute_inline", "compute_inline(block)", 1, 1, compute_inline, ""},
     {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
     {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
@@ -41,6 +41,9 @@ static constexpr Primitive kPrimitives[] = {
     {"contract", "contract(block)", 1, 1, contract, ""},
     {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
     {"blockize", "outer = blockize(loop)", 1, 1, blockize, ""},
+    {"tensorize", "tensorize(loop or block, @intrinsic)", 2, 2, tensorize, ""},
+    {"decompose_padding", "pad = decompose_padding(block, loop)", 2, 2, decompose_padding, ""},
+    {"pad_einsum", "pad_einsum(block, [multiples])", 2, 2, pad_einsum, ""},
     // notes
     {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, ""},
     {"unannotate", "unannotate([loop or block,] \"key\")", 1, 2, unannotate, ""},

@@ -349,7 +349,8 @@ void contract(State &s, Args &a) {
   Place *n = a.block(0);
   const Block &k = *n->block();
   std::string block = s.text(k.name);
-  if (!has_reduce(k)) refuse(n, "block {} has no reduce axis: only sums over such may be rounded in another way", block);
+  if (!has_reduce(k))
+    refuse(n, "block {} has no reduce axis: only sums over such may be rounded in another way", block);
   Combine c = combine_of(s, n);
   auto *store = as<Store>(k.body[0]);
   auto *sum = store ? as<Binary>(store->value) : nullptr;
@@ -357,11 +358,10 @@ void contract(State &s, Args &a) {
   if (!sum || sum->op != Op::Add || !product || product->op != Op::Mul)
     refuse(n, "block {} is not of the form y[..] = y[..] + a * b", block);
   if (!is_float(s.type_of_buffer(c.targets[0]->buffer)->elem))
-    refuse(n, "{} holds no floats: there is nothing that contraction could round in another way", s.text(c.targets[0]->buffer));
+    refuse(n, "{} holds no floats: there is nothing that contraction could round in another way",
+           s.text(c.targets[0]->buffer));
   const Expr *fma = s.b.call("fma", {product->a, product->b, c.targets[0]});
-  s.tree.edit<Block>(n, [&](Block &x) {
-    x.body = s.b.stmts({edited(s.b, *store, [&](Store &y) { y.value = fma; })});
-  });
+  s.tree.edit<Block>(n, [&](Block &x) { x.body = s.b.stmts({edited(s.b, *store, [&](Store &y) { y.value = fma; })}); });
 }
 
 // block y { init y[i] = 0.0, y[i] += e }, block z { z[i] = y[i] + b[i] }  ->  block y { init z[i] = b[i], z[i] += e }

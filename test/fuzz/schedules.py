@@ -133,7 +133,8 @@ class Kernel:
         body = text[text.index("kernel @f"):]
         self.computes = re.findall(r"^ +compute (\w[\w.]*)\[", body, re.M)
         head = body[:body.index("\n")]
-        self.buffers = re.findall(r"[(, ](\w+): \w+\[", head) + re.findall(r"^ +alloc ([\w.]+):", body, re.M)
+        self.own = re.findall(r"^ +alloc ([\w.]+):", body, re.M)
+        self.buffers = re.findall(r"[(, ](\w+): \w+\[", head) + self.own
         self.loops = {}  # block -> loops around it, up to a block around
         stack, pending = [], 0
         for line in body.splitlines()[1:]:
@@ -208,9 +209,19 @@ def step(r, k):
         "reorder_block_iter_var": lambda: f"{one}, {r.choice(['[1, 0]', '[1, 2, 0]', '[2, 0, 1]'])}",
         "decompose_padding": lambda: f"{one}, {loop}",
         "pad_einsum": lambda: f"{one}, {r.choice(['[4, 4, 4]', '[2, 1, 8]', '[1, 4]'])}",
-        "transform_layout": lambda: f"{one}, {buffer}, {r.choice(MAPS)}",
+        "transform_layout": lambda: f"{one}, {r.choice(k.own or ['none_there'])}, {r.choice(MAPS)}",
         "transform_block_layout": lambda: f"{one}, {r.choice(MAPS)}",
         "rolling_buffer": lambda: f"{one}, {buffer}",
+        "contract": lambda: one,
+        "set_scope": lambda: f"{one}, {buffer}, {r.choice(['global', 'local'])}",
+        "read_at": lambda: f"{loop}, {one}, {buffer}, local",
+        "write_at": lambda: f"{loop}, {one}, {buffer}, local",
+        "cache_inplace": lambda: f"{one}, {buffer}, local",
+        "cache_index": lambda: one,
+        "reindex_cache_read": lambda: f"{one}, {buffer}, local, {r.choice(MAPS)}",
+        "reindex_cache_write": lambda: f"{one}, {buffer}, local, {r.choice(MAPS)}",
+        "storage_align": lambda: f"{one}, 0, 0, 8, 1",
+        "pipeline": lambda: f"{loop}, 2",
     }
     often = ["split", "reorder", "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor"]
     name = r.choice(list(calls) + 2 * often)
