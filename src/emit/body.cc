@@ -231,6 +231,8 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   if (scope.lanes.whole()) return own_buffer(a), 1;
   Entity e;
   e.kind = Entity::Buffer, e.writable = true;
+  if (attr(b_, t->attrs, "strides"))
+    for (const Expr *s : strides_of(b_, t)) e.strides.push_back(s);
   std::string_view c_type = c_storage(t->elem);
   if (a.base) {
     Entity *base = scope.find(a.base);
@@ -277,6 +279,14 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   int64_t count = 1, bytes = 0;
   bool fixed = all_static(t, &dims);
   for (int64_t d : dims) fixed = fixed && d >= 0 && !__builtin_mul_overflow(count, d, &count);
+  if (fixed && count && !e.strides.empty()) {  // as far as the last element stands
+    count = 1;
+    for (size_t d = 0; d < dims.size(); d++) {
+      int64_t stride = 0, far = 0;
+      fixed = fixed && int_value(e.strides[d], &stride) && stride >= 0 &&
+              !__builtin_mul_overflow(dims[d] - 1, stride, &far) && !__builtin_add_overflow(count, far, &count);
+    }
+  }
   if (fixed) bytes = storage_bytes(t->elem, count);
   int64_t limit = scope_name == "local" ? kLocalArray : kSmallArray;
   if (!fixed || bytes < 0 || bytes > limit)

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "arith/bounds.h"
+#include "ir/solve.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -12,6 +13,19 @@ namespace mlc {
 X bytes_of(Build &b, const Type *t) {
   int64_t bits = info(t->elem).bits;
   X n = lit(b, bits % 8 == 0 ? bits / 8 : bits);
+  if (attr(b, t->attrs, "strides") && t->rank()) {
+    Exprs strides = strides_of(b, t);
+    X most{b, fold(b, Op::Mul, t->dims[0], strides[0])};
+    for (size_t d = 1; d < t->rank(); d++) {  // what the dimension outside of it does not hold already
+      const Expr *inner = fold(b, Op::Mul, t->dims[d], strides[d]);
+      int64_t outside, inside;
+      if (int_value(strides[d - 1], &outside) && int_value(inner, &inside) ? outside < inside
+                                                                            : !equal(strides[d - 1], inner))
+        most = max(most, X{b, inner});
+    }
+    n = n * most;
+    return bits % 8 == 0 ? n : floordiv(n + 7, 8);
+  }
   for (bool literals : {true, false})  // 256 * n, not n * 64 * 4
     for (const Expr *d : t->dims)
       if ((d->kind == Kind::Int) == literals) n = n * X(b, d);

@@ -23,7 +23,7 @@ inline constexpr int64_t kArenaAlign = 64;
 // class share memory by best fit, largest first, at offsets c * m; classes stand one behind the other. Deterministic.
 Placement place(Build &b, const std::vector<Life> &lives);
 
-// The bytes of a dense tensor as an index expression; sub-byte types are packed.
+// The bytes of a tensor, dense or of the strides that its type gives, as an index expression; sub-byte types are packed.
 X bytes_of(Build &b, const Type *t);
 
 }  // namespace mlc

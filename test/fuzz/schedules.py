@@ -160,6 +160,8 @@ class Kernel:
 FACTORS = ["[_, 2]", "[_, 3]", "[_, 4]", "[2, _]", "[_, 2, 2]", "[4, _]", "[_, 1]", "[1, _]", "[_, 8]"]
 MAPS = ["[i, j] -> [j, i]", "[i, j] -> [i // 2, j, i % 2]", "[i] -> [i // 4, i % 4]", "[i, j] -> [i, j // 2, j % 2]"]
 
+ACCESSES = ["[i, j] -> [i, j]", "[i, j, k] -> [[i, 1], k]", "[i, j, k] -> [[k, 1], j]", "[i, j] -> [[i, 1], [j, 1]]"]
+
 
 def step(r, k):
     """The lines of one random step. A compute becomes blocks first."""
@@ -184,7 +186,8 @@ def step(r, k):
             picked = [first, first + 1]
         return ", ".join(mine[i] for i in picked)
 
-    buffer = r.choice(k.buffers)
+    buffer, scope = r.choice(k.buffers), r.choice(["global", "local", "shared"])
+    own = r.choice(k.own or ["none_there"])  # to change the layout of a parameter changes the kernel's signature
     calls = {
         "split": lambda: f"{loop}, {r.choice(FACTORS)}",
         "reorder": lambda: some(True),
@@ -203,29 +206,35 @@ def step(r, k):
         "rfactor": lambda: f"{loop}, {r.choice([0, 1, -1])}",
         "fuse_reduction_epilogue": lambda: f"{one}, {two}",
         "blockize": lambda: loop,
-        "cache_read": lambda: f"{one}, {buffer}, {r.choice(['global', 'local'])}",
-        "cache_write": lambda: f"{one}, {buffer}, {r.choice(['global', 'local'])}",
+        "cache_read": lambda: f"{one}, {buffer}, {scope}",
+        "cache_write": lambda: f"{one}, {buffer}, {scope}",
+        "cache_inplace": lambda: f"{one}, {buffer}, {scope}",
+        "cache_index": lambda: one,
         "reindex": lambda: f"{one}, {buffer}",
+        "reindex_cache_read": lambda: f"{one}, {buffer}, {scope}, {r.choice(MAPS)}",
+        "reindex_cache_write": lambda: f"{one}, {buffer}, {scope}, {r.choice(MAPS)}",
+        "read_at": lambda: f"{loop}, {r.choice([one, two])}, {buffer}, {scope}",
+        "write_at": lambda: f"{loop}, {r.choice([one, two])}, {buffer}, {scope}",
+        "pipeline": lambda: f"{loop}, {r.choice([2, 2, 3])}",
+        "set_scope": lambda: f"{one}, {own}, {scope}",
+        "storage_align": lambda: f"{one}, {own}, {r.choice([0, 0, 1])}, {r.choice([4, 16])}, {r.choice([0, 1, 3])}",
+        "annotate_buffer_access": lambda: f"{one}, {buffer}, {r.choice(ACCESSES)}",
         "reorder_block_iter_var": lambda: f"{one}, {r.choice(['[1, 0]', '[1, 2, 0]', '[2, 0, 1]'])}",
         "decompose_padding": lambda: f"{one}, {loop}",
         "pad_einsum": lambda: f"{one}, {r.choice(['[4, 4, 4]', '[2, 1, 8]', '[1, 4]'])}",
-        "transform_layout": lambda: f"{one}, {r.choice(k.own or ['none_there'])}, {r.choice(MAPS)}",
+        "transform_layout": lambda: f"{one}, {own}, {r.choice(MAPS)}",
         "transform_block_layout": lambda: f"{one}, {r.choice(MAPS)}",
         "rolling_buffer": lambda: f"{one}, {buffer}",
         "contract": lambda: one,
-        "set_scope": lambda: f"{one}, {buffer}, {r.choice(['global', 'local'])}",
-        "read_at": lambda: f"{loop}, {one}, {buffer}, local",
-        "write_at": lambda: f"{loop}, {one}, {buffer}, local",
-        "cache_inplace": lambda: f"{one}, {buffer}, local",
-        "cache_index": lambda: one,
-        "reindex_cache_read": lambda: f"{one}, {buffer}, local, {r.choice(MAPS)}",
-        "reindex_cache_write": lambda: f"{one}, {buffer}, local, {r.choice(MAPS)}",
-        "storage_align": lambda: f"{one}, 0, 0, 8, 1",
-        "pipeline": lambda: f"{loop}, 2",
     }
     often = ["split", "reorder", "compute_at", "reverse_compute_at", "decompose_reduction", "rfactor"]
     name = r.choice(list(calls) + 2 * often)
-    return lines + [f"{name}({calls[name]()})"]
+    call = f"{name}({calls[name]()})"
+    if name == "transform_layout" and r.random() < 0.3:
+        call += " {pad_value = 0.0}"
+    if name == "cache_read" and r.random() < 0.3:
+        call += f" {{consumers = [{one}]}}"
+    return lines + [call]
 
 
 def run(tool, text, *args):
