@@ -309,8 +309,20 @@ void Compiler::call_stmt(const CallStmt *s, std::vector<const Act *> &out) {
 }
 
 const Node *Compiler::stored(const Store &s, DType t) {
-  const Binary *step = jitter_ ? step_of(s) : nullptr;
-  return step ? nodes_.jittered(step->op, expr(step->a, t), expr(step->b, t)) : expr(s.value, t);
+  if (!jitter_) return expr(s.value, t);
+  auto *c = as<Call>(s.value);  // a contracted step: y = fma(a, b, y)
+  if (c && !c->global && c->args.size() == 3 && b_.text(c->callee) == "fma" && equal(c->args[2], s.target))
+    return nodes_.jittered(Op::Add, expr(c->args[2], t), nodes_.jittered(Op::Mul, expr(c->args[0], t), expr(c->args[1], t)));
+  const Binary *step = step_of(s);
+  return step ? nodes_.jittered(step->op, term(step->a, t), term(step->b, t)) : expr(s.value, t);
+}
+
+// A term of a sum: a product may be rounded with the addition, or before it.
+const Node *Compiler::term(const Expr *e, DType want) {
+  auto *x = as<Binary>(e);
+  if (!jitter_ || !x || x->op != Op::Mul) return expr(e, want);
+  auto [a, b] = pair(x->a, x->b, want);
+  return nodes_.jittered(Op::Mul, a, b);
 }
 
 void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {

@@ -99,6 +99,7 @@ class Compiler {
   void view(const View *s, std::vector<const Act *> &out);
   void call_stmt(const CallStmt *s, std::vector<const Act *> &out);
   const Node *stored(const Store &s, DType t);
+  const Node *term(const Expr *e, DType want);
   Operand operand(const Expr *e, const Type *want);
   Operand region(const Load *l);
   const Act *act(ActFn run, const void *what, uint32_t at);

@@ -180,8 +180,8 @@ Node *Compiler::reduction(const Call *c, std::string_view kind, DType want) {
     if (c->args.size() != 1 || !is_reduction(kind))
       throw Fault{c->at, fmt::format("{} is no reduction of {} arguments", kind, c->args.size())};
     bool logic = kind == "all" || kind == "any";
-    const Node *term = expr(c->args[0], logic ? DType::Bool : open(c->args[0]) ? want : DType::Invalid);
-    n = nodes_.make(term->type, term);
+    const Node *value = term(c->args[0], logic ? DType::Bool : open(c->args[0]) ? want : DType::Invalid);
+    n = nodes_.make(value->type, value);
     n->more = keep(Reduction{in_order});
     set_reduction(n, kind);
     if (jitter_) jitter_reduction(n, kind);
