@@ -229,7 +229,7 @@ void reorder(State &s, Args &a) {
         if (x.kind == AxisKind::Scan) scans.push_back(i);
       }
       // A loop that repeats the block must stay outside of the loops that reduce.
-      if (!used && has_reduce(k))
+      if (!used && !is_int(extent_of(now[i]), 1) && has_reduce(k))
         for (size_t j = 0; j < i; j++)
           for (const Axis &x : k.axes)
             if (x.kind != AxisKind::Spatial && uses(x, now[j]->loop()->iter.name))
