@@ -7,6 +7,7 @@
 #   make fuzz-onnx    random graphs through all routes against the onnx package (GRAPHS=300 SEED=1)
 #   make fuzz         random kernels x random schedules, each step compared (KERNELS=1000 SEED=1)
 #   make sanitize     all programs of the tests under ASan and UBSan (hours)
+#   make mutants      every mechanical mutant of the tests' kernels: how many do mlc-check and mlc-equiv find?
 #   make models       real models from PyPI packages by all routes against ONNX Runtime
 #   make deps         what is missing, with apt and pip (the other targets call it)
 
@@ -34,7 +35,7 @@ test: deps configure
 	@test/check --quick
 
 check: deps configure
-	@$(build) all unit_tests
+	@$(build) all unit_tests mutants
 	@test/check
 
 demo: all
@@ -45,6 +46,10 @@ fuzz-onnx: deps all
 
 fuzz: deps all
 	@$(BUILD)/venv/bin/python3 test/fuzz/schedules.py --count $(or $(KERNELS),1000) --seed $(or $(SEED),1) --compile 10
+
+mutants: configure
+	@$(build) mutants
+	@$(BUILD)/bin/mutants $(if $(EVERY),--every $(EVERY)) test/case/*/*.mlc
 
 models: deps all
 	@test/onnx/models
@@ -69,4 +74,4 @@ clean:
 	rm -rf $(BUILD)
 
 .NOTPARALLEL:
-.PHONY: all deps build-deps configure test check demo update bench fuzz fuzz-onnx models sanitize install clean
+.PHONY: all deps mutants build-deps configure test check demo update bench fuzz fuzz-onnx models sanitize install clean

@@ -282,7 +282,7 @@ EquivReport Pair::compare() {
   draws.add_tiles(a_.of.m, *a_.f), draws.add_tiles(b_.of.m, *b_.f);
   std::mt19937_64 random{uint64_t(options_.seed)};
   std::mt19937_64 numbers{uint64_t(options_.seed) ^ 0x5851f42d4c957f2d};  // of the field
-  int64_t exact = 0, close = 0, equal = 0, refused = 0, drawn = 0;
+  int64_t exact = 0, close = 0, equal = 0, compared = 0, refused = 0, drawn = 0;
   double largest = 0, bound = 0;
   std::vector<int64_t> elements, undecided;  // by output
   std::string refusal;
@@ -291,7 +291,7 @@ EquivReport Pair::compare() {
   bool small = false;  // larger sizes took too many turns
   for (int64_t turn = 0; turn < options_.runs; turn++) {
     constexpr int64_t kSure = 2;  // runs whatever they take
-    if (exact + close >= kSure && turns_ > options_.turns) break;
+    if ((exact + close >= kSure || options_.bounded) && turns_ > options_.turns) break;
     // Sizes: the first that no input is too large for.
     std::map<std::string, int64_t> sizes;
     std::vector<InputSpec> specs;
@@ -309,7 +309,7 @@ EquivReport Pair::compare() {
     drawn++;
     bool odd = turn % 3 == 2, backwards = turn % 2 == 1;
     // A run of drawn sizes may take an eighth of all turns; one that takes more is left out, and smaller ones follow.
-    limit_ = draws.free() ? std::max<int64_t>(options_.turns / 8, 1) : 0;
+    limit_ = draws.free() || options_.bounded ? std::max<int64_t>(options_.turns / 8, 1) : 0;
     // Integers may be subscripts: in most runs those of some dimension, negative ones too, else 0 .. 3.
     Inputs draw(a_.b(), a_.of.m, specs, sizes, random, odd);
     std::vector<Array> inputs = draw.draw(turn % 3 != 0);
@@ -356,6 +356,8 @@ EquivReport Pair::compare() {
       return refuse(fmt::format("{} against {}: modulo {}, {}{}{}", b_.of.name, a_.of.name, kFieldPrime, difference,
                                 where(sizes, backwards), nodes_behind(b_, v.output)));
     equal += known == Algebra::Equal;
+    bool any = std::any_of(x.outputs.begin(), x.outputs.end(), [](const Array &o) { return o.size() > 0; });
+    compared += any || x.outputs.empty();
     (v.exact ? exact : close)++;
     if (!v.exact && v.worst.worst >= largest) largest = v.worst.worst, bound = v.allowed;
     elements.resize(x.outputs.size()), undecided.resize(x.outputs.size());
@@ -365,6 +367,9 @@ EquivReport Pair::compare() {
   if (!exact && !close)
     return refuse(drawn ? fmt::format("nothing was compared: both modules refuse every input, such as: {}", refusal)
                         : "no sizes give inputs of at most --elements");
+  if (!compared)
+    return refuse(fmt::format("nothing was compared: all outputs are empty at the sizes that {}",
+                              refusal.empty() ? "were drawn" : "neither refuses, the others with: " + refusal));
   std::string text = fmt::format("same: {} runs exact", exact);
   if (close)
     text += fmt::format(", {} within the bound of reordered sums (largest difference {:.2g}, allowed {:.2g})", close,

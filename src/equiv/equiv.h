@@ -14,7 +14,8 @@ struct EquivOptions {
   std::map<std::string, int64_t> sizes;  // those that are fixed
   int64_t seed = 0, runs = 12;
   int64_t elements = 1000000;            // that inputs of drawn sizes may have
-  int64_t turns = 60000000;             // of loops, of all runs together; fixed sizes get two runs whatever they take
+  int64_t turns = 60000000;             // of loops, of all runs together; fixed sizes get two runs whatever they take,
+  bool bounded = false;                  // or none, if this is set
   double rtol = 0, atol = 0;             // accepted beyond what reordered sums explain
   bool strict = false;                   // nothing but the same bits
   std::vector<std::string> folders;      // of weights

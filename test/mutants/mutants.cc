@@ -1,0 +1,214 @@
+#include "mutants.h"
+
+#include <fmt/core.h>
+
+#include <functional>
+
+#include "ir/edit.h"
+#include "ir/walk.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+class Maker {
+ public:
+  Maker(Build &b, const Func &f) : b_(b), f_(f) {}
+
+  std::vector<Mutant> run() {
+    size_t statements = 0;
+    each_stmt(f_.body, [&](const Stmt *s) { of_statement(s), statements++; });
+    return std::move(out_);
+  }
+
+ private:
+  // f with one statement replaced by others.
+  void add(MutantKind kind, std::string what, const Stmt *old, std::vector<const Stmt *> by, const For *loop = nullptr) {
+    std::function<Stmts(Stmts)> list = [&](Stmts l) {
+      std::vector<const Stmt *> out;
+      bool same = true;
+      for (const Stmt *s : l) {
+        if (s == old) {
+          out.insert(out.end(), by.begin(), by.end()), same = false;
+          continue;
+        }
+        out.push_back(with_bodies(b_, s, list));
+        same &= out.back() == s;
+      }
+      return same ? l : b_.list(out);
+    };
+    Func n = f_;
+    n.body = list(f_.body);
+    out_.push_back({kind, std::move(what), b_.make(n), loop});
+  }
+
+  const Expr *shifted(const Expr *e, int64_t by) {
+    int64_t v;
+    if (int_value(e, &v)) return b_.integer(v + by);
+    return b_.binary(by > 0 ? Op::Add : Op::Sub, e, b_.integer(1));
+  }
+
+  void of_statement(const Stmt *s) {
+    if (auto *x = as<Block>(s)) block(*x);
+    if (auto *x = as<For>(s)) loop(*x);
+    if (auto *x = as<Compute>(s)) compute(*x);
+    if (auto *x = as<If>(s); x && !x->has_else)
+      add(MutantKind::Guard, fmt::format("if {} dropped", print(b_, x->cond)), s, {x->body.begin(), x->body.end()});
+    expressions(s);
+  }
+
+  void block(const Block &x) {
+    if (x.guard) {
+      Block n = x;
+      n.guard = nullptr;
+      add(MutantKind::Guard, fmt::format("guard {} dropped", print(b_, x.guard)), &x, {b_.make(n)});
+    }
+    if (!x.inits.empty()) {
+      Block n = x;
+      n.inits = {};
+      add(MutantKind::Init, fmt::format("init of {} dropped", b_.text(x.name)), &x, {b_.make(n)});
+    }
+    for (size_t i = 0; i < x.axes.size(); i++)
+      for (int by : {-1, 1}) {
+        std::vector<Axis> axes(x.axes.begin(), x.axes.end());
+        axes[i].domain = shifted(axes[i].domain, by);
+        Block n = x;
+        n.axes = b_.list(axes);
+        add(MutantKind::Bound, fmt::format("axis {} in {}", b_.text(axes[i].name), print(b_, axes[i].domain)), &x,
+            {b_.make(n)});
+        axes[i] = x.axes[i];
+        axes[i].binding = shifted(axes[i].binding, by);
+        n.axes = b_.list(axes);
+        add(MutantKind::Index, fmt::format("axis {} = {}", b_.text(axes[i].name), print(b_, axes[i].binding)), &x,
+            {b_.make(n)});
+      }
+  }
+
+  // Do the turns of the loop depend on each other? A reduce or scan axis goes along it, or plain stores repeat.
+  bool dependent(const For &x) const {
+    bool found = false;
+    each_stmt(x.body, [&](const Stmt *s) {
+      if (auto *k = as<Block>(s))
+        for (const Axis &a : k->axes) found |= a.kind != AxisKind::Spatial && mentions(a.binding, x.iter.name);
+    });
+    return found;
+  }
+  // Has it blocks whose axes, none of them scanned, take all that depends on the loops? Then their order is free.
+  bool order_free(const For &x, Sym other) const {
+    bool blocks = false, scan = false;
+    each_stmt(x.body, [&](const Stmt *s) {
+      auto *k = as<Block>(s);
+      if (!k || k->axes.empty()) return;
+      blocks = true;
+      for (const Axis &a : k->axes)
+        scan |= a.kind == AxisKind::Scan && (mentions(a.binding, x.iter.name) || mentions(a.binding, other));
+    });
+    return blocks && !scan;
+  }
+
+  void loop(const For &x) {
+    for (int by : {-1, 1}) {
+      For n = x;
+      n.iter.extent = shifted(n.iter.extent, by);
+      add(MutantKind::Bound, fmt::format("for {} in {}", b_.text(n.iter.name), print(b_, n.iter.extent)), &x,
+          {b_.make(n)}, &x);
+    }
+    if (x.loop == LoopKind::Serial && dependent(x)) {
+      For n = x;
+      n.loop = LoopKind::Parallel;
+      add(MutantKind::Parallel, fmt::format("for {} parallel", b_.text(x.iter.name)), &x, {b_.make(n)}, &x);
+    }
+    auto *inner = x.body.size() == 1 ? as<For>(x.body[0]) : nullptr;
+    if (!inner || order_free(x, inner->iter.name)) return;
+    For in = x, out = *inner;
+    in.body = inner->body;
+    out.body = b_.stmts({b_.make(in)});
+    add(MutantKind::Swap, fmt::format("{} outside {}", b_.text(inner->iter.name), b_.text(x.iter.name)), &x,
+        {b_.make(out)}, &x);
+  }
+
+  void compute(const Compute &x) {
+    for (size_t d = 0; x.results.size() == 1 && d < x.results[0].iters.size(); d++)
+      for (int by : {-1, 1}) {
+        Compute n = x;
+        std::vector<Iter> iters(x.results[0].iters.begin(), x.results[0].iters.end());
+        iters[d].extent = shifted(iters[d].extent, by);
+        Result r = x.results[0];
+        r.iters = b_.list(iters);
+        n.results = b_.one(r);
+        add(MutantKind::Bound, fmt::format("{} in {}", b_.text(iters[d].name), print(b_, iters[d].extent)), &x,
+            {b_.make(n)});
+      }
+  }
+
+  // Subscripts, and extents of reductions, in what stands directly in a statement.
+  void expressions(const Stmt *s) {
+    size_t count = 0;
+    auto at = [&](size_t only, size_t part, int by, std::string *what) {
+      size_t number = 0;
+      auto edit = [&](const Expr *e) -> const Expr * {
+        if (number++ != only) return e;
+        if (auto *l = as<Load>(e); l && part < l->index.size()) {
+          std::vector<const Expr *> index(l->index.begin(), l->index.end());
+          if (index[part]->kind == Kind::All) return e;
+          auto *r = as<Range>(index[part]);
+          index[part] = r ? b_.range(shifted(r->lo, by), r->extent) : shifted(index[part], by);
+          const Expr *made = b_.load(l->buffer, b_.list(index), l->at, l->global);
+          *what = fmt::format("{} in place of {}", print(b_, made), print(b_, e));
+          return made;
+        }
+        if (auto *c = as<Call>(e); c && part < c->iters.size()) {
+          std::vector<Iter> iters(c->iters.begin(), c->iters.end());
+          iters[part].extent = shifted(iters[part].extent, by);
+          const Expr *made = b_.call(c->callee, c->args, c->at, c->global, b_.list(iters));
+          *what = fmt::format("{} in {}", b_.text(iters[part].name), print(b_, iters[part].extent));
+          return made;
+        }
+        return e;
+      };
+      const Stmt *made = nullptr;
+      if (auto *x = as<Store>(s)) {
+        Store n = *x;
+        n.target = as<Load>(rewrite(b_, x->target, edit));
+        n.value = rewrite(b_, x->value, edit);
+        made = b_.make(n);
+      } else if (auto *x = as<Compute>(s)) {
+        Compute n = *x;
+        n.value = rewrite(b_, x->value, edit);
+        made = b_.make(n);
+      } else if (auto *x = as<Let>(s)) {
+        Let n = *x;
+        n.value = rewrite(b_, x->value, edit);
+        made = b_.make(n);
+      } else if (auto *x = as<View>(s)) {
+        View n = *x;
+        n.source = as<Load>(rewrite(b_, x->source, edit));
+        made = b_.make(n);
+      }
+      count = number;
+      return made;
+    };
+    std::string what;
+    if (!at(~size_t(0), 0, 0, &what)) return;
+    for (size_t k = 0, all = count; k < all; k++)
+      for (size_t part = 0; part < 8; part++)
+        for (int by : {-1, 1}) {
+          what.clear();
+          const Stmt *made = at(k, part, by, &what);
+          if (what.empty()) continue;
+          bool bound = what.find(" in place of ") == std::string::npos;
+          add(bound ? MutantKind::Bound : MutantKind::Index, what, s, {made});
+        }
+  }
+
+  Build &b_;
+  const Func &f_;
+  std::vector<Mutant> out_;
+};
+
+}  // namespace
+
+std::vector<Mutant> mutants_of(Build &b, const Func &f) { return Maker(b, f).run(); }
+
+}  // namespace mlc
