@@ -85,6 +85,7 @@ class FuncChecker {
   void let(const Let &s);
   void scalar_let(const Let &s);
   void for_loop(const For &s);
+  void races(const For &s);                   // a remark unless its turns are proved apart
   void alloc(const Alloc &s);
   void view(const View &s);
   void assume(const Assume &s);

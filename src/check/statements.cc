@@ -1,6 +1,7 @@
 // Statements that graphs and kernels share.
 #include "arith/prove.h"
 #include "check/checker.h"
+#include "check/race.h"
 #include "ops/ops.h"
 #include "text/text.h"
 
@@ -69,6 +70,31 @@ void FuncChecker::scalar_let(const Let &s) {
   }
 }
 
+// Turns that are taken in any order, or at once.
+void FuncChecker::races(const For &s) {
+  if (s.loop == LoopKind::Serial || s.loop == LoopKind::Unroll) return;
+  auto *pairs = as<List>(attr(b_, f_.notes.attrs, "inplace"));
+  auto first_of = [&](Sym name) {  // of a pair that may be one buffer
+    for (size_t i = 0; pairs && i < pairs->items.size(); i++) {
+      auto *l = as<List>(pairs->items[i]);
+      auto *y = l && l->items.size() == 2 ? as<Str>(l->items[0]) : nullptr;
+      auto *x = y ? as<Str>(l->items[1]) : nullptr;
+      if (x && x->value == b_.text(name)) return b_.sym(y->value);
+    }
+    return name;
+  };
+  RaceScope scope;
+  scope.type = [&](Sym n) { Entry *e = find(n); return e && e->type->tensor ? e->type : nullptr; };
+  scope.root = [&](Sym n) { Entry *e = find(n); return first_of(e ? e->whole()->name : n); };
+  scope.shared = [&](Sym n) { Entry *e = find(n); return e && e->type->scope && b_.text(e->type->scope) == "shared"; };
+  scope.function = [&](Sym n) { return m_.func(n); };
+  std::string_view tag = b_.text(s.tag);
+  scope.threads = s.loop == LoopKind::Bind && !tag.starts_with("block") && !tag.starts_with("cluster");
+  constexpr std::string_view kKinds[] = {"", "parallel", "vectorize", "", "bind"};
+  std::string race = race_of(b_, bounds_, s, scope);
+  if (!race.empty()) unproved(fmt::format("{} loop {}: {} not proved apart", kKinds[size_t(s.loop)], text(s.iter.name), race));
+}
+
 void FuncChecker::for_loop(const For &s) {
   bool ok = index(s.iter.extent);
   int64_t n;
@@ -77,6 +103,7 @@ void FuncChecker::for_loop(const For &s) {
   if (s.loop == LoopKind::Bind && !is_thread_tag(s.tag))
     error(s.at, "no thread {}: expected blockIdx.x, threadIdx.x .. or a thread of a target", text(s.tag));
   notes(s.notes);
+  if (prove_ && ok && kernel_) races(s);
   Mark m = open();
   Entry *e = define(What::Loop, s.iter.name, b_.index(), s.iter.at);
   e->extent = s.iter.extent, e->loop = s.loop;
