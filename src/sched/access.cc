@@ -56,10 +56,10 @@ void annotate_buffer_access(State &s, Args &a) {
   const Type *t = s.type_of_buffer(buffer);
   auto left = map->from->items, right = map->to->items;
   if (left.size() != k.axes.size())
-    bad_step(a.at(2), "the map takes {}: expected the axes of block {}, which has {}", counted(left.size(), "index"),
-             block, k.axes.size());
+    bad_step(a.at(2), "the map takes {} indices: expected the axes of block {}, which has {}", left.size(), block,
+             k.axes.size());
   if (right.size() != t->rank())
-    bad_step(a.at(2), "the map gives {}, {} has {}", counted(right.size(), "index"), name, t->rank());
+    bad_step(a.at(2), "the map gives {} indices, {} has {}", right.size(), name, t->rank());
   Substitution axis;
   for (size_t i = 0; i < left.size(); i++) {
     if (left[i]->kind != Kind::Name) bad_step(a.at(2), "the left side of a map is a list of names");

@@ -128,8 +128,7 @@ class Callers {
     }
     std::vector<Def> defs(l.defs.begin(), l.defs.end());
     std::vector<const Stmt *> behind;
-    for (size_t i = changes_.size(); i-- > 0;) {
-      const LayoutChange &x = changes_[i];
+    for (const LayoutChange &x : changes_) {
       if (!x.result) continue;
       Def &d = defs[x.index];
       Def made = {fresh(names_, fmt::format("{}.{}", b_.text(d.name), b_.text(old_.name))), kNowhere,
@@ -137,7 +136,7 @@ class Callers {
       const Type *padded = plain(substitute(b_, x.padded, solved.names), d.type);
       std::vector<const Stmt *> back;
       Def whole = d;
-      if (padded != plain(d.type, d.type)) {
+      if (x.padded != x.from) {
         whole = {fresh(names_, fmt::format("{}.whole", b_.text(d.name))), kNowhere, padded};
         std::vector<const Expr *> zeros(d.type->rank(), b_.integer(0));
         back.push_back(b_.make(

@@ -25,7 +25,7 @@ Layout layout_of(State &s, Args &a, size_t i, Exprs extents, std::string_view wh
   Build &b = s.b;
   const Map *map = a.map(i);
   if (map->from->items.size() != extents.size())
-    bad_step(a.at(i), "the map takes {}, {} has {}", counted(map->from->items.size(), "index"), what, extents.size());
+    bad_step(a.at(i), "the map takes {} indices, {} has {}", map->from->items.size(), what, extents.size());
   std::unordered_set<Sym> own, used;
   for (const Expr *e : map->from->items)
     if (auto *n = as<Name>(e); !n || !own.insert(n->name).second)
@@ -133,7 +133,7 @@ const Expr *outside(State &s, const Layout &l, Exprs extents, const std::vector<
     X c = X{b, e} >= X{b, extents[d]};
     cond = cond ? cond || c : c;
   }
-  return cond.e;
+  return cond ? cond.e : truth(b, false).e;
 }
 
 bool any_mentions(Exprs l, Sym name) {
@@ -176,7 +176,20 @@ void transform_layout(State &s, Args &a) {
   std::string name = s.text(buffer), block = s.text(n->block()->name);
   if (!reads(s, n, buffer) && !writes(s, n, buffer)) refuse(n, "block {} does not use {}", block, name);
   const Type *type = s.type_of_buffer(buffer);
-  Layout l = layout_of(s, a, 2, type->dims, name);
+  // A tile is whole also where the dimension is smaller, as in LayoutTransform: i % 16 takes 16.
+  Exprs box = type->dims;
+  if (const Map *map = a.map(2); map->from->items.size() == box.size())
+    for (const Expr *e : map->to->items) {
+      auto *mod = as<Binary>(e);
+      int64_t tile, size;
+      if (!mod || mod->op != Op::Mod || !int_value(mod->b, &tile)) continue;
+      size_t d = 0;
+      box = edit_all(b, box, [&](const Expr *&x) {
+        if (equal(map->from->items[d++], mod->a) && int_value(x, &size) && size < tile) x = mod->b;
+      });
+    }
+  Layout l = layout_of(s, a, 2, box, name);
+  l.inverse.onto &= equal(box, type->dims);
   const Expr *value = a.attr("pad_value");
   if (!l.inverse.onto && !value) {
     std::string image;

@@ -1,10 +1,72 @@
 #include "sched/nest.h"
 
+#include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
 
 namespace mlc {
+
+void shift(State &s, Block &k, Sym axis, const Expr *from, const Expr *domain, Bounds &known) {
+  Build &b = s.b;
+  k.axes = edit_all(b, k.axes, [&](Axis &x) {
+    if (x.name == axis) x.domain = domain;
+  });
+  if (is_int(from, 0)) return;
+  size_t mark = known.mark();
+  for (const Axis &x : k.axes)
+    known.range(x.name, x.domain);
+  Substitution moved = {{axis, (X{b, b.name(axis)} + X{b, from}).e}};
+  auto access = [&](const Load *l) {
+    Exprs index = edit_all(b, l->index, [&](const Expr *&i) {
+      if (i->kind != Kind::All && i->kind != Kind::Range) i = simplify(b, i, known);
+    });
+    return index.data() == l->index.data() ? l : b.load(l->buffer, index, l->at, l->global);
+  };
+  auto in = [&](Stmts body) {
+    return rewrite_exprs(b, substitute(b, body, moved), [&](const Expr *e) -> const Expr * {
+      auto *l = as<Load>(e);
+      return l ? access(l) : e;
+    });
+  };
+  auto regions = [&](std::span<const Load *const> all) {
+    return edit_all(b, all, [&](const Load *&l) {
+      l = access(b.load(l->buffer, substitute(b, l->index, moved), l->at, l->global));
+    });
+  };
+  k.inits = in(k.inits), k.body = in(k.body), k.reads = regions(k.reads), k.writes = regions(k.writes);
+  known.pop(mark);
+}
+
+// Where all turns of the loops around a part together do not run the whole domain, the axis gets the domain that they
+// run: what nobody asks for is not computed.
+static void narrow_domains(State &s, Block &k, const std::vector<Share> &parts, Place *loop,
+                           const std::vector<Iter> &own) {
+  Build &b = s.b;
+  std::vector<Iter> iters;
+  for (Place *u = loop; u && u->stmt && !u->block(); u = u->up)
+    if (u->loop()) iters.insert(iters.begin(), u->loop()->iter);
+  iters.insert(iters.end(), own.begin(), own.end());
+  Known known(s, s.tree.root());
+  Known inside(s, loop, loop->stmt != nullptr);
+  for (const Iter &i : own)
+    inside.bounds.range(i.name, i.extent);
+  for (size_t d = 0; d < parts.size(); d++) {
+    if (!parts[d].lo) continue;
+    Axis x = k.axes[d];
+    auto span = span_of(b, x.binding, b.list(iters), known);
+    if (!span || !span->exact) continue;
+    X lo{b, span->lo}, end = lo + X{b, span->extent}, domain{b, x.domain};
+    if (provably_less_equal(b, lo.e, b.integer(0), known)) lo = lit(b, int64_t{0});
+    if (!provably_less_equal(b, b.integer(0), lo.e, known)) continue;
+    if (!provably_less_equal(b, end.e, domain.e, known)) end = domain;
+    if (is_int(lo.e, 0) && provably_equal(b, end.e, domain.e, known)) continue;
+    shift(s, k, x.name, lo.e, simplify(b, (end - lo).e, known), inside.bounds);
+    k.axes = edit_all(b, k.axes, [&](Axis &y) {
+      if (y.name == x.name) y.binding = simplify(b, (X{b, y.binding} - lo).e, inside);
+    });
+  }
+}
 
 Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner) {
   Build &b = s.b;
@@ -40,6 +102,7 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
   }
   Block moved = k;
   moved.axes = b.list(axes), moved.guard = guard.e;
+  narrow_domains(s, moved, parts, loop, loops);
   auto [outer, block] = s.nest(loops, b.make(moved));
   *inner = block;
   return outer;

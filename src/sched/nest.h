@@ -15,6 +15,10 @@ struct Share {
 // of nothing yet. `loop`: what it will stand in.
 Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner);
 
+// A block's turns along an axis from `from` on, `domain` of them, counted from 0; what it is bound to is left.
+//   spatial i in 10, z[i] = x[i]   ->   spatial i in 8, z[i + 2] = x[i + 2]
+void shift(State &s, Block &k, Sym axis, const Expr *from, const Expr *domain, Bounds &known);
+
 // The child of `up` that n is or stands below; null: none.
 Place *child_with(Place *up, Place *n);
 

@@ -13,7 +13,7 @@ PrimitiveRun get_loops, get_child_blocks, get_producers, get_consumers, get_outp
 
 std::string_view kind_name(const For &f);  // parallel, vectorized, unrolled, bound to threadIdx.x
 
-// Copies, storage and layout.
+// Copies (cache.cc, reindex.cc, pipeline.cc), layout and storage.
 PrimitiveRun cache_read, cache_write, cache_inplace, cache_index, reindex, reindex_cache_read, reindex_cache_write,
     read_at, write_at, cooperative_fetch, pipeline, transform_layout, transform_block_layout, set_scope, storage_align,
     rolling_buffer, annotate_buffer_access, unsafe_hide_buffer_access, unsafe_set_dtype;

@@ -50,8 +50,8 @@ Reindexed reindexed(State &s, Args &a, Place *n, Sym buffer, bool write, const M
     auto left = map->from->items;
     bool by_name = std::all_of(left.begin(), left.end(), is_axis);
     if (!by_name && left.size() != k.axes.size())
-      bad_step(map_at, "the map takes {}: expected the axes of block {}, which has {}", counted(left.size(), "index"),
-               block, k.axes.size());
+      bad_step(map_at, "the map takes {} indices: expected the axes of block {}, which has {}", left.size(), block,
+               k.axes.size());
     for (size_t i = 0; i < left.size(); i++) {
       if (left[i]->kind != Kind::Name) bad_step(map_at, "the left side of a map is a list of names");
       axis[mlc::to<Name>(left[i]).name] = by_name ? left[i] : b.name(k.axes[i].name);

@@ -5,6 +5,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/nest.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -12,34 +13,9 @@ namespace mlc {
 
 namespace {
 
-// The block's turns along `axis` from `from` on, `domain` of them, counted from 0.
 void shift_axis(State &s, Place *n, Sym axis, const Expr *from, const Expr *domain) {
-  Build &b = s.b;
-  s.tree.edit<Block>(n, [&](Block &k) {
-    k.axes = edit_all(b, k.axes, [&](Axis &x) {
-      if (x.name == axis) x.domain = domain;
-    });
-  });
-  if (is_int(from, 0)) return;
-  Known known(s, n, true);
-  Substitution moved = {{axis, (X{b, b.name(axis)} + X{b, from}).e}};
-  auto in = [&](Stmts body) {
-    return rewrite_exprs(b, substitute(b, body, moved), [&](const Expr *e) -> const Expr * {
-      auto *l = as<Load>(e);
-      if (!l) return e;
-      Exprs index = edit_all(b, l->index, [&](const Expr *&i) {
-        if (i->kind != Kind::All && i->kind != Kind::Range) i = simplify(b, i, known);
-      });
-      return index.data() == l->index.data() ? e : b.load(l->buffer, index, l->at, l->global);
-    });
-  };
-  s.tree.edit<Block>(n, [&](Block &k) {
-    auto regions = [&](std::span<const Load *const> all) {
-      return edit_all(b, all,
-                      [&](const Load *&l) { l = b.load(l->buffer, substitute(b, l->index, moved), l->at, l->global); });
-    };
-    k.inits = in(k.inits), k.body = in(k.body), k.reads = regions(k.reads), k.writes = regions(k.writes);
-  });
+  Known known(s, n);
+  s.tree.edit<Block>(n, [&](Block &k) { shift(s, k, axis, from, domain, known.bounds); });
 }
 
 // A loop in which each turn computes `extent` elements along an axis, `step` further than the turn before.
