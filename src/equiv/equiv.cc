@@ -189,7 +189,7 @@ Pair::Algebra Pair::algebra(const std::vector<Array> &inputs, bool backwards, st
   for (size_t k = 0; k < out[0].size(); k++) {
     Comparison c = mlc::compare(out[1][k], out[0][k], Tolerance::exact());
     if (c.same()) continue;
-    if (!fields_[0]->decides || !fields_[1]->decides || !is_float(outputs_of(*a_.f)[k]->type->elem))
+    if (!decides(*fields_[0], *fields_[1]) || !is_float(outputs_of(*a_.f)[k]->type->elem))
       return Algebra::Unknown;
     *difference = describe(c, a_.b().text(outputs_of(*a_.f)[k]->name), out[0][k]);
     return Algebra::Different;

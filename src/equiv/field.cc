@@ -92,7 +92,8 @@ class Field {
         if (made) out.m.add(made);
         if (i == &f) out.entry = as<Func>(made);
       }
-      out.decides = decides_;
+      out.polynomial = polynomial_, out.rounded = rounded_, out.tensors = tensors_;
+      out.literals = literals_;
     } catch (const NoForm &e) {
       out.entry = nullptr, out.why = e.why;
     }
@@ -108,16 +109,17 @@ class Field {
     return b_.call(b_.sym(fmt::format("field.{}", name)), b_.list(args), kNowhere, true);
   }
   const Expr *arbitrary(std::string_view name, const Expr *x, const Expr *y = nullptr) {
-    decides_ = false;
+    polynomial_ = false;
     uint64_t h = 1469598103934665603u;  // FNV-1a
     for (char c : name) h = (h ^ uint8_t(c)) * 1099511628211u;
     return function("any", {number(h % p), x, y ? y : number(0)});
   }
   const Expr *literal(const Float &x, DType t) {
     double v = x.nan_bits ? NAN : to_double(t, scalar_of(t, x.value));
-    if (std::isnan(v)) return decides_ = false, number(271828182);
+    if (std::isnan(v)) return polynomial_ = false, number(271828182);
     // With few digits, sums and products of literals are exact, whoever computed them.
-    if (v * 1024 != std::rint(v * 1024) || std::fabs(v) > 1024) decides_ = false;
+    rounded_ |= v * 1024 != std::rint(v * 1024) || std::fabs(v) > 1024;
+    literals_.insert(field_of(v));
     return number(field_of(v));
   }
 
@@ -180,7 +182,7 @@ class Field {
       case Op::Sub: return mod(b_.binary(Op::Add, a, b_.binary(Op::Sub, number(p), b)));
       case Op::Mul: return mod(b_.binary(Op::Mul, a, b));
       case Op::Div: {
-        decides_ = false;
+        polynomial_ = false;
         int64_t v;
         bool known = int_value(b, &v);
         return mod(b_.binary(Op::Mul, a, known ? number(power(uint64_t(v), p - 2)) : function("inv", {b})));
@@ -188,8 +190,8 @@ class Field {
       case Op::FloorDiv: return arbitrary("//", a, b);
       case Op::Mod: return arbitrary("%", a, b);
       case Op::Eq:
-      case Op::Ne: decides_ = false; return b_.binary(x.op, a, b);
-      default: decides_ = false; return b_.binary(x.op, function("key", {a}), function("key", {b}));
+      case Op::Ne: polynomial_ = false; return b_.binary(x.op, a, b);
+      default: polynomial_ = false; return b_.binary(x.op, function("key", {a}), function("key", {b}));
     }
   }
 
@@ -223,7 +225,7 @@ class Field {
     DType of_bits = f->signature == Signature::Bits ? dtype_named(name.substr(5)) : DType::Invalid;
     if (is_float(of_bits)) return arbitrary(name, embedded(args[0], t));
     if (!is_float(t)) return b_.call(c.callee, args, c.at);
-    decides_ = false;
+    polynomial_ = false;
     if (of_bits != DType::Invalid) return b_.call(dtype_name(of_bits), {arbitrary(name, args[0])});
     if (f->signature == Signature::Test) return b_.boolean(false);
     if (name == "max" || name == "min") return function(name, {args[0], args[1]});
@@ -256,7 +258,7 @@ class Field {
       return embedded(e, from);
     }
     if (!is_float(from)) return b_.call(c.callee, b_.list({e}), c.at);
-    decides_ = false;
+    polynomial_ = false;
     if (to == DType::Bool) return b_.binary(Op::Ne, e, number(0));
     if (to == DType::Index) throw NoForm{"an index is computed with floats"};
     return b_.call(dtype_name(to), {function("signed", {e})});
@@ -283,7 +285,7 @@ class Field {
       if (!is_float(t)) out = b_.call(c.callee, args, c.at, false, b_.list(iters));
       else if (name == "sum") out = mod(b_.call(c.callee, args, c.at, false, b_.list(iters)));
       else {
-        decides_ &= name == "prod";
+        polynomial_ &= name == "prod";
         out = b_.call(b_.sym(fmt::format("field.fold_{}", name)), args, c.at, true, b_.list(iters));
       }
     }
@@ -499,7 +501,7 @@ class Field {
 
   const Const *constant(const Const &c) {
     if (!is_float(c.type->elem)) return &c;
-    decides_ = false;  // it may be the rounded result of a computation
+    tensors_ = true;
     Array a;
     RunFault fault;
     if (!evaluate(b_, m_, c, options_, a, fault)) throw NoForm{fault.message};
@@ -519,10 +521,16 @@ class Field {
   const Module &m_;
   const RunOptions &options_;
   Env *env_ = nullptr;
-  bool decides_ = true;
+  bool polynomial_ = true, rounded_ = false, tensors_ = false;
+  std::set<uint64_t> literals_;
 };
 
 }  // namespace
+
+bool decides(const FieldProgram &a, const FieldProgram &b) {
+  bool alike = (!a.rounded && !b.rounded) || a.literals == b.literals;
+  return a.polynomial && b.polynomial && alike && !a.tensors && !b.tensors;
+}
 
 uint64_t field_of(double v) {
   if (std::isinf(v)) return v > 0 ? kHalf : kHalf + 1;

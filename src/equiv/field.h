@@ -6,8 +6,10 @@
 // same number. Any other function of floats (exp, floor ..) becomes an arbitrary but fixed function of its arguments, and
 // comparisons, max and min follow one arbitrary order. Two programs that give the same numbers for random inputs are
 // equal but for rounding, with probability 1 - d / p where they are fractions of polynomials of degree d. Two that give
-// different ones are different if they are such fractions, written without constants that may have been rounded.
+// different ones are different if they are polynomials, and their constants are the same or have few digits: others may be
+// rounded results of constants.
 #pragma once
+#include <set>
 #include <string>
 
 #include "data/array.h"
@@ -20,8 +22,13 @@ struct FieldProgram {
   Module m;
   const Func *entry = nullptr;  // null: the program has no such form, `why` says what is in the way
   std::string why;
-  bool decides = true;          // another number means another program
+  bool polynomial = true;       // of sums, differences and products alone
+  bool rounded = false;         // some literal has many digits
+  bool tensors = false;         // it reads constants of the module, which may be rounded results of others
+  std::set<uint64_t> literals;  // the numbers of all
 };
+// Does another number mean another program?
+bool decides(const FieldProgram &a, const FieldProgram &b);
 // f with all that it needs. Its types are those of f, with u64 for floats. Constants are read as `options` say.
 FieldProgram over_field(Build &b, const Module &m, const Func &f, const RunOptions &options);
 

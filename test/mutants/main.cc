@@ -60,6 +60,21 @@ bool guarded(Stmts l) {
   return true;
 }
 
+// Is all that is stored added to what is there, or all multiplied?
+bool combines(Stmts l) {
+  bool all = true;
+  Op first = Op::Neg;
+  each_stmt(l, [&](const Stmt *s) {
+    auto *x = as<Store>(s);
+    auto *e = as<Binary>(x ? x->value : nullptr);
+    bool step = e && (e->op == Op::Add || e->op == Op::Mul) && (equal(e->a, x->target) || equal(e->b, x->target));
+    if (step && first == Op::Neg) first = e->op;
+    step = step && e->op == first;
+    if (x || as<Compute>(s) || as<CallStmt>(s)) all &= step;
+  });
+  return all;
+}
+
 bool used(const For &l) {
   bool found = false;
   each_expr_in(l.body, [&](const Expr *e) {
@@ -174,6 +189,30 @@ class Run {
     if (simplified(b, m) == simplified(b, n)) return "mlc-simplify makes the same text of both";
     if (x.kind == MutantKind::Bound && x.loop && guarded(x.loop->body)) return "more turns are barred by guards";
     if (x.kind == MutantKind::Bound && x.loop && !used(*x.loop)) return "the loop repeats a whole round";
+    if (x.kind == MutantKind::Swap && combines(x.loop->body)) return "sums and products, whose terms have no order";
+    if (x.kind == MutantKind::Swap) {
+      // All that depends on another turn is in the same turn of the loop that goes outside, or was: it keeps its order.
+      auto outer = [&](const Func &g, const Module &whole, const For *l) {
+        Func made = g;
+        std::function<Stmts(Stmts)> mark = [&](Stmts list) {
+          std::vector<const Stmt *> out;
+          for (const Stmt *s : list) {
+            const Stmt *t = with_bodies(b, s, mark);
+            if (s == l) {
+              For p = to<For>(t);
+              p.loop = LoopKind::Parallel;
+              t = b.make(p);
+            }
+            out.push_back(t);
+          }
+          return b.list(out);
+        };
+        made.body = mark(g.body);
+        EquivSide side{b, whole, "kernel", "", nullptr};
+        return equiv(side, {b, with(whole, &g, b.make(made)), "mutant", "", nullptr}, options).same;
+      };
+      if (outer(f, m, x.loop) || outer(*x.func, n, x.swapped)) return "what turns depend on keeps its order";
+    }
     if (x.kind == MutantKind::Swap || x.kind == MutantKind::Parallel) {
       // Mark the loop and the one inside: if no two turns touch one element, their order is free.
       Func g = f;

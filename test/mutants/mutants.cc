@@ -124,8 +124,10 @@ class Maker {
     For in = x, out = *inner;
     in.body = inner->body;
     out.body = b_.stmts({b_.make(in)});
-    add(MutantKind::Swap, fmt::format("{} outside {}", b_.text(inner->iter.name), b_.text(x.iter.name)), &x,
-        {b_.make(out)}, &x);
+    const For *outside = b_.make(out);
+    add(MutantKind::Swap, fmt::format("{} outside {}", b_.text(inner->iter.name), b_.text(x.iter.name)), &x, {outside},
+        &x);
+    out_.back().swapped = outside;
   }
 
   void compute(const Compute &x) {

@@ -15,7 +15,8 @@ struct Mutant {
   MutantKind kind;
   std::string what;         // "x[i + 1] in place of x[i]"
   const Func *func;
-  const For *loop = nullptr;  // of Bound: the loop, as it was; of Swap the outer one
+  const For *loop = nullptr;     // of Bound: the loop, as it was; of Swap the outer one
+  const For *swapped = nullptr;  // of Swap: the loop that is outside now
 };
 std::vector<Mutant> mutants_of(Build &b, const Func &f);
 
