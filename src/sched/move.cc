@@ -268,6 +268,13 @@ void reverse_compute_at(State &s, Args &a) {
              s.text((*ready)[d].extent));
     }
   }
+  // A loop that may have no turn must be one that gives the block its elements: then there are none.
+  for (Place *u = loop; u && u->loop() && !is_below(n, u); u = u->up) {
+    Sym v = u->loop()->iter.name;
+    bool gives = std::any_of(parts.begin(), parts.end(), [&](const Share &p) { return p.lo && mentions(p.lo, v); });
+    if (!gives && !provably_less_equal(s.b, s.b.integer(1), u->loop()->iter.extent, known))
+      refuse(u, "{} may have no turn, block {} would not run", s.name_of(u), block);
+  }
   widen(s, parts, known);
   // A turn takes the elements of its own only: with parts that repeat from turn to turn, what it writes would be the
   // same again, which is sound if the block does not read it.
