@@ -51,11 +51,13 @@ std::vector<Place *> State::blocks() {
 Place *State::find_block(Sym name) {
   for (Place *n : blocks())
     if (n->block()->name == name) return n;
+  // A compute's own block, or that of a reduction inside it: y, y.sum.
   Place *compute = nullptr;
+  std::string_view wanted = b.text(name);
   each_place(tree.root(), [&](Place *n) {
     auto *c = as<Compute>(n->stmt);
     for (const Result &r : c ? c->results : std::span<const Result>{})
-      if (r.name == name) compute = n;
+      if (r.name == name || (!compute && wanted.starts_with(text(r.name) + "."))) compute = n;
   });
   if (!compute) return nullptr;
   expand_compute(compute);
