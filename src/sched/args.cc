@@ -214,7 +214,7 @@ void Args::set(size_t i, Handle h) {
 void Args::expect_results(size_t least, size_t most) {
   size_t n = step_.results.size();
   if (n && (n < least || n > most))
-    bad_step(step_.call->at, "{} has {}, {} names were given", s_.text(step_.call->callee), counted(most, "result"), n);
+    bad_step(step_.call->at, "{} has {}, {} given", s_.text(step_.call->callee), counted(most, "result"), counted(n, "name"));
 }
 
 }  // namespace mlc

@@ -117,6 +117,6 @@ void unannotate(State &s, Args &a) {
   set_attrs(s, n, attrs);
 }
 
-void enter_postproc(State &, Args &) {}
+void enter_postproc(State &, Args &a) { a.expect_results(0, 0); }
 
 }  // namespace mlc

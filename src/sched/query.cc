@@ -8,8 +8,8 @@ namespace mlc {
 
 static void set_all(Args &a, const std::vector<Place *> &nodes, Handle::Kind kind, std::string_view what) {
   if (a.results() != nodes.size())
-    bad_step(a.step().call->at, "{} has {}, {} names were given", what,
-             counted(nodes.size(), kind == Handle::Loop ? "loop" : "block"), a.results());
+    bad_step(a.step().call->at, "{} has {}, {} given", what,
+             counted(nodes.size(), kind == Handle::Loop ? "loop" : "block"), counted(a.results(), "name"));
   for (size_t i = 0; i < nodes.size(); i++)
     a.set(i, {kind, nodes[i], {}, {}});
 }
@@ -21,8 +21,8 @@ void get_loops(State &s, Args &a) {
     std::string names;
     for (Place *l : loops)
       names += (names.empty() ? "" : ", ") + s.text(l->loop()->iter.name);
-    bad_step(a.step().call->at, "block {} stands in {}{}{}, {} names were given", s.text(n->block()->name),
-             counted(loops.size(), "loop"), names.empty() ? "" : ": ", names, a.results());
+    bad_step(a.step().call->at, "block {} stands in {}{}{}, {} given", s.text(n->block()->name),
+             counted(loops.size(), "loop"), names.empty() ? "" : ": ", names, counted(a.results(), "name"));
   }
   for (size_t i = 0; i < loops.size(); i++)
     a.set_loop(i, loops[i]);
