@@ -289,7 +289,13 @@ EquivReport Pair::compare() {
   bool marked = has_marked_loops(b_.of.m);
   int64_t traced = 0;
   bool small = false;  // larger sizes took too many turns
-  for (int64_t turn = 0; turn < options_.runs; turn++) {
+  // While both refuse nearly all inputs, more are tried.
+  constexpr int64_t kPatience = 8, kEnough = 4;
+  auto more = [&](int64_t turn) {
+    bool few = drawn && refused && compared < std::min(kEnough, options_.runs);
+    return turn < options_.runs || (few && turn < kPatience * options_.runs);
+  };
+  for (int64_t turn = 0; more(turn); turn++) {
     constexpr int64_t kSure = 2;  // runs whatever they take
     if ((exact + close >= kSure || options_.bounded) && turns_ > options_.turns) break;
     // Sizes: the first that no input is too large for.
