@@ -65,7 +65,17 @@ std::map<std::string, int64_t> Sizes::draw(std::mt19937_64 &random, bool first, 
   return sizes;
 }
 
-std::vector<Array> Inputs::draw(bool want_subscripts) {
+static void sort(Array &a, bool rising) {
+  std::vector<Scalar> all;
+  for (int64_t i = 0; i < a.size(); i++) all.push_back(a.get(i));
+  std::stable_sort(all.begin(), all.end(), [&](Scalar x, Scalar y) {
+    double p = to_double(a.type, x), q = to_double(a.type, y);
+    return rising ? p < q : q < p;
+  });
+  for (int64_t i = 0; i < a.size(); i++) a.set(i, all[size_t(i)]);
+}
+
+std::vector<Array> Inputs::draw(bool want_subscripts, Order order) {
   std::vector<int64_t> dims = extents();
   std::vector<Array> inputs;
   for (const InputSpec &s : specs_) {
@@ -78,6 +88,7 @@ std::vector<Array> Inputs::draw(bool want_subscripts) {
       subscripts = true;
     } else {
       inputs.push_back(sample(s.type, s.dims, random_, odd_, integers));
+      if (order != Any && is_float(s.type) && !odd_) sort(inputs.back(), order == Rising);
     }
   }
   return inputs;

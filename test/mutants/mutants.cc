@@ -120,7 +120,8 @@ class Maker {
       add(MutantKind::Parallel, fmt::format("for {} parallel", b_.text(x.iter.name)), &x, {b_.make(n)}, &x);
     }
     auto *inner = x.body.size() == 1 ? as<For>(x.body[0]) : nullptr;
-    if (!inner || order_free(x, inner->iter.name)) return;
+    auto free = [](const For &l) { return l.loop != LoopKind::Serial && l.loop != LoopKind::Unroll; };
+    if (!inner || (free(x) && free(*inner)) || order_free(x, inner->iter.name)) return;
     For in = x, out = *inner;
     in.body = inner->body;
     out.body = b_.stmts({b_.make(in)});
