@@ -227,7 +227,8 @@ void BodyPrinter::store(const Store &s) {
 size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   const Type *t = a.def.type;
   int64_t unit = 0;
-  if (const Expr *lanes = attr(b_, t->attrs, "registers"); lanes && int_value(lanes, &unit)) return registers(a, unit), 1;
+  const Expr *lanes = attr(b_, t->attrs, "registers");
+  if (lanes && int_value(lanes, &unit)) return registers(a, unit), 1;
   if (scope.lanes.whole()) return own_buffer(a), 1;
   Entity e;
   e.kind = Entity::Buffer, e.writable = true;

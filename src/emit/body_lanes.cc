@@ -69,7 +69,10 @@ void BodyPrinter::registers(const Alloc &a, int64_t unit) {
     if (!last) name = fmt::format("_{}", k);
     one.ident = count == unit ? e.ident : scope.namer.make(e.ident + name);
     std::string item = (k ? ", " : " ") + one.ident;
-    if (width + item.size() > 116) item = (k ? ",\n" : "\n") + std::string(indent + 4, ' ') + one.ident, width = indent + 4;
+    if (width + item.size() > 116) {
+      width = indent + 4;
+      item = (k ? ",\n" : "\n") + std::string(width, ' ') + one.ident;
+    }
     width += item.size(), text += item;
     scope.define(b_.sym(fmt::format("{}'{}", e.ident, k)), one);
   }
@@ -124,7 +127,8 @@ bool BodyPrinter::stops(Stmts body) {
 // ->   if (const int64_t count = n - i * 16; count >= 16) { .. } else if (count > 0) { .. the first lanes alone .. }
 // What another condition guards is done one lane after the other.
 void BodyPrinter::branch_lanes(const If &i) {
-  if (auto *x = as<Binary>(i.cond); x && x->op == Op::And && i.other.empty() && exprs.varies(x->a) != exprs.varies(x->b)) {
+  auto *x = i.other.empty() ? as<Binary>(i.cond) : nullptr;
+  if (x && x->op == Op::And && exprs.varies(x->a) != exprs.varies(x->b)) {
     bool swap = exprs.varies(x->a);  // what is the same in all lanes is asked first, where that is no load
     auto inside = [&](const Expr *cond, Stmts body) {
       return b_.stmts({edited(b_, i, [&](If &n) { n.cond = cond, n.body = body, n.comment = {}; })});

@@ -114,9 +114,9 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
       r.type = t;
       return r;
     }
-    Text r = args.size() == 3   ? helper(name, computed, {args[0].s, args[1].s, args[2].s})
-             : args.size() == 2 ? of2(name, computed, args[0], args[1])
-                                : of(name, computed, args[0]);
+    if (name == "fma")
+      return rounded(t, helper(has_fma ? "fma_native" : "fma", computed, {args[0].s, args[1].s, args[2].s}));
+    Text r = args.size() == 2 ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]);
     return rounded(t, r);
   }
   if (name == "bitand" || name == "bitor" || name == "bitxor") {

@@ -47,6 +47,8 @@ class ExprPrinter {
   // Faults of a text that the verifier let pass.
   std::function<void(uint32_t at, std::string message)> fail;
 
+  bool has_fma = false;  // the instruction set of the function does
+
   Text print(const Expr *e, DType want);
   std::string text(const Expr *e, DType want) { return print(e, want).s; }
   Text index(const Expr *e) { return print(e, DType::Index); }

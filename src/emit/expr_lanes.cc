@@ -2,30 +2,14 @@
 #include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/simplify.h"
-#include "emit/expr.h"
+#include "emit/lane_types.h"
 #include "num/convert.h"
 #include "ops/expr.h"
 #include "text/text.h"
 
 namespace mlc {
-namespace {
-
-bool is_packed(DType t) { return is_int(t) && info(t).bits < 8; }
-// Elements as they lie in memory.
-DType stored(DType t) {
-  if (t == DType::Bool || info(t).bits == 8) return is_int(t) ? t : DType::U8;
-  return t == DType::F16 || t == DType::BF16 ? DType::U16 : t == DType::Index ? DType::I64 : t;
-}
-DType computed(DType t) { return is_small_float(t) ? DType::F32 : t; }
-// That a vector can hold as it is.
-bool has_vectors(DType t) { return t != DType::Index && t != DType::Invalid && !is_packed(t); }
-int bits_of(DType t) { return info(computed(t)).bits; }
-
-}  // namespace
-
 std::string ExprPrinter::lanes_type(DType t, int mask_bits) const {
-  constexpr DType kMasks[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-  if (t == DType::Bool) t = kMasks[std::countr_zero(unsigned(mask_bits)) - 3];
+  if (t == DType::Bool) t = mask_type(mask_bits);
   return helpers_.vector(computed(t), scope_.lanes.n);
 }
 
@@ -92,7 +76,7 @@ Text ExprPrinter::each_lane(const Expr *e, DType want) {
   }
   scope_.lanes = whole;
   DType elem = t == DType::Index ? DType::I64 : is_packed(t) ? (is_signed(t) ? DType::I8 : DType::U8) : t;
-  return {fmt::format("{}{{{}}}", lanes_type(elem, bits), list), kPrimary, t, false, "", n, bits};
+  return lanes_text(n, fmt::format("{}{{{}}}", lanes_type(elem, bits), list), t, kPrimary, bits);
 }
 
 Text ExprPrinter::vector(Text t, DType type) {
@@ -109,12 +93,14 @@ Text ExprPrinter::vector(Text t, DType type) {
 Text ExprPrinter::mask(Text t, int bits) {
   std::string type = lanes_type(DType::Bool, bits);
   if (!t.lanes) {
-    std::string s = t.s == "true" ? fmt::format("~{}{{}}", type) : fmt::format("{0} ? ~{1}{{}} : {1}{{}}", wrap(t, kOr), type);
-    if (t.s == "false") s = type + "{}";
-    return {s, t.s == "true" ? kUnary : t.s == "false" ? kPrimary : kTernary, DType::Bool, false, "", scope_.lanes.n, bits};
+    int n = scope_.lanes.n;
+    if (t.s == "true") return lanes_text(n, "~" + type + "{}", DType::Bool, kUnary, bits);
+    if (t.s == "false") return lanes_text(n, type + "{}", DType::Bool, kPrimary, bits);
+    std::string s = fmt::format("{0} ? ~{1}{{}} : {1}{{}}", wrap(t, kOr), type);
+    return lanes_text(n, s, DType::Bool, kTernary, bits);
   }
   if (t.mask != bits)
-    t = {fmt::format("__builtin_convertvector({}, {})", t.s, type), kPrimary, DType::Bool, false, "", t.lanes, bits};
+    t = lanes_text(t.lanes, fmt::format("__builtin_convertvector({}, {})", t.s, type), DType::Bool, kPrimary, bits);
   return t;
 }
 
@@ -123,27 +109,29 @@ Text ExprPrinter::select(const Text &m, const Text &a, const Text &b, DType t) {
   if (t == DType::Bool) {
     int bits = m.mask;
     std::string c = wrap(mask(m, bits), kUnary), x = wrap(mask(a, bits), kUnary), y = wrap(mask(b, bits), kUnary);
-    return {fmt::format("({0} & {1}) | (~{0} & {2})", c, x, y), kBits, t, false, "", n, bits};
+    return lanes_text(n, fmt::format("({0} & {1}) | (~{0} & {2})", c, x, y), t, kBits, bits);
   }
-  std::string c = wrap(mask(m, bits_of(t)), kEquality);
-  return {fmt::format("{} ? {} : {}", c, wrap(vector(a, t), kOr), wrap(vector(b, t), kOr)), kTernary, t, false, "", n};
+  std::string c = wrap(mask(m, lane_bits(t)), kEquality);
+  return lanes_text(n, fmt::format("{} ? {} : {}", c, wrap(vector(a, t), kOr), wrap(vector(b, t), kOr)), t, kTernary);
 }
 
 Text ExprPrinter::chosen(const Text &a, const Text &b, DType t) {
   const Lanes &l = scope_.lanes;
   if (!l.masked()) return a;
-  int bits = t == DType::Bool ? std::max(a.mask, 8) : bits_of(t);
-  constexpr DType kMasks[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-  DType elem = kMasks[std::countr_zero(unsigned(bits)) - 3];
+  int bits = t == DType::Bool ? std::max(a.mask, 8) : lane_bits(t);
+  DType elem = mask_type(bits);
   Text m{l.mask, kPrimary, DType::Bool, false, "", l.n, l.mask_bits};
-  if (!l.count.empty()) m = {fmt::format("{}({})", helpers_.need_lanes("first", elem, l.n), l.count), kPrimary, DType::Bool, false, "", l.n, bits};
+  if (!l.count.empty()) {
+    std::string first = fmt::format("{}({})", helpers_.need_lanes("first", elem, l.n), l.count);
+    m = lanes_text(l.n, first, DType::Bool, kPrimary, bits);
+  }
   return select(m, a, b, t);
 }
 
 Text ExprPrinter::helper_lanes(std::string_view family, DType t, std::initializer_list<Text> args) {
   std::string s = helpers_.need_lanes(family, t, scope_.lanes.n) + "(";
   for (const Text &a : args) s += (s.back() == '(' ? "" : ", ") + vector(a, t).s;
-  return {s + ")", kPrimary, t, false, "", scope_.lanes.n};
+  return lanes_text(scope_.lanes.n, s + ")", t);
 }
 
 Text ExprPrinter::lanes(const Expr *e, DType want) {
@@ -199,11 +187,11 @@ Text ExprPrinter::load_lanes(const Load &l, X lo, X hi) {
     Register r = register_of(buffer, l.index, l.at);
     if (!r.element) return {"0", kPrimary, t, false, ""};
     r.element->seen++;
-    return {r.element->ident, kPrimary, t, false, "", n, r.element->mask};
+    return lanes_text(n, r.element->ident, t, kPrimary, r.element->mask);
   }
   if (buffer.lanes) {
     std::string s = fmt::format("{}[{}]", buffer.ident, position(buffer, l.index).s);
-    return {s, kPrimary, t, false, "", n, buffer.mask};
+    return lanes_text(n, s, t, kPrimary, buffer.mask);
   }
   const Expr *at = place(buffer, l.index), *step = stride(at);
   if (!step || info(t).bits < 8) return each_lane(&l, t);
@@ -216,27 +204,31 @@ Text ExprPrinter::load_lanes(const Load &l, X lo, X hi) {
     std::string begin = lo ? index(lo.e).s : "0", end = hi ? index(hi.e).s : scope_.lanes.count;
     if (hi && !scope_.lanes.count.empty())
       end = fmt::format("{}({}, {})", helpers_.need("min", DType::I64), end, scope_.lanes.count);
-    s = fmt::format("{}({}, {}, {}, {})", helpers_.need_lanes("load_between", elem, n), buffer.ident, first.s, begin, end);
+    std::string load = helpers_.need_lanes("load_between", elem, n);
+    s = fmt::format("{}({}, {}, {}, {})", load, buffer.ident, first.s, begin, end);
   } else {
     s = fmt::format("*(const {} *)({})", helpers_.unaligned(elem, n), from);
     if (from == buffer.ident) s = fmt::format("*(const {} *){}", helpers_.unaligned(elem, n), from);
   }
   Text x{s, s[0] == '*' ? kUnary : kPrimary, t, false, "", n};
-  if (t == DType::Bool) return {fmt::format("{} != {}{{}}", wrap(x, kSum), helpers_.vector(DType::U8, n)), kEquality, t, false, "", n, 8};
-  if (is_small_float(t)) return {fmt::format("{}({})", helpers_.need_lanes("decode", t, n), s), kPrimary, t, false, "", n};
+  if (t == DType::Bool) {
+    s = fmt::format("{} != {}{{}}", wrap(x, kSum), helpers_.vector(DType::U8, n));
+    return lanes_text(n, s, t, kEquality, 8);
+  }
+  if (is_small_float(t)) return lanes_text(n, fmt::format("{}({})", helpers_.need_lanes("decode", t, n), s), t);
   return x;
 }
 
 Text ExprPrinter::unary_lanes(const Unary &e, DType want) {
   if (e.op == Op::Not) {
     Text a = print(e.a, DType::Bool);
-    return {"~" + wrap(a, kUnary), kUnary, DType::Bool, false, "", a.lanes, a.mask};
+    return lanes_text(a.lanes, "~" + wrap(a, kUnary), DType::Bool, kUnary, a.mask);
   }
   DType t = type(&e, want);
   if (!has_vectors(t)) return each_lane(&e, want);
   Text a = print(e.a, t);
   if (!is_float(t)) return helper_lanes("neg", t, {a});
-  return {"-" + (a.s[0] == '-' ? "(" + a.s + ")" : wrap(a, kUnary)), kUnary, t, false, "", a.lanes};
+  return lanes_text(a.lanes, "-" + (a.s[0] == '-' ? "(" + a.s + ")" : wrap(a, kUnary)), t, kUnary);
 }
 
 bool ExprPrinter::between(const Expr *cond, X &lo, X &hi) {
@@ -257,13 +249,12 @@ bool ExprPrinter::between(const Expr *cond, X &lo, X &hi) {
 }
 
 Text ExprPrinter::lanes_between(X lo, X hi, DType t) {
-  int n = scope_.lanes.n, bits = bits_of(t);
-  constexpr DType kMasks[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-  DType elem = kMasks[std::countr_zero(unsigned(bits)) - 3];
+  int n = scope_.lanes.n, bits = lane_bits(t);
+  DType elem = mask_type(bits);
   std::string s, end = hi ? index(hi.e).s : fmt::format("{}", n);
   if (!lo.e) s = fmt::format("{}({})", helpers_.need_lanes("first", elem, n), end);
   else s = fmt::format("{}({}, {})", helpers_.need_lanes("between", elem, n), index(lo.e).s, end);
-  return {s, kPrimary, DType::Bool, false, "", n, bits};
+  return lanes_text(n, s, DType::Bool, kPrimary, bits);
 }
 
 Text ExprPrinter::compare_lanes(const Binary &e) {
@@ -280,11 +271,11 @@ Text ExprPrinter::compare_lanes(const Binary &e) {
     if (e.op != Op::Eq && e.op != Op::Ne) return each_lane(&e, DType::Bool);
     int bits = a.lanes ? a.mask : b.mask;
     std::string s = fmt::format("{} ^ {}", wrap(mask(a, bits), kUnary), wrap(mask(b, bits), kUnary));
-    if (e.op == Op::Eq) return {"~(" + s + ")", kUnary, t, false, "", n, bits};
-    return {s, kBits, t, false, "", n, bits};
+    if (e.op == Op::Eq) return lanes_text(n, "~(" + s + ")", t, kUnary, bits);
+    return lanes_text(n, s, t, kBits, bits);
   }
   std::string s = fmt::format("{} {} {}", wrap(vector(a, t), kSum), op.text, wrap(vector(b, t), kSum));
-  return {s, op.prec, DType::Bool, false, "", n, bits_of(t)};
+  return {s, op.prec, DType::Bool, false, "", n, lane_bits(t)};
 }
 
 Text ExprPrinter::binary_lanes(const Binary &e, DType want) {
@@ -293,8 +284,9 @@ Text ExprPrinter::binary_lanes(const Binary &e, DType want) {
     if (!harmless(e.b)) return each_lane(&e, DType::Bool);  // b is evaluated only where a lets it
     Text a = print(e.a, DType::Bool), b = print(e.b, DType::Bool);
     int bits = a.lanes ? a.mask : b.mask;
-    std::string s = fmt::format("{} {} {}", wrap(mask(a, bits), kUnary), e.op == Op::And ? "&" : "|", wrap(mask(b, bits), kUnary));
-    return {s, kBits, DType::Bool, false, "", n, bits};
+    std::string_view op = e.op == Op::And ? "&" : "|";
+    std::string s = fmt::format("{} {} {}", wrap(mask(a, bits), kUnary), op, wrap(mask(b, bits), kUnary));
+    return lanes_text(n, s, DType::Bool, kBits, bits);
   }
   if (e.op >= Op::Eq && e.op <= Op::Ge) return compare_lanes(e);
   DType t = type(&e, want);
@@ -307,233 +299,9 @@ Text ExprPrinter::binary_lanes(const Binary &e, DType want) {
   return rounded;
 }
 
-Text ExprPrinter::where_lanes(const Call &c, DType t) {
-  const Expr *yes = c.args[1], *no = c.args[2];
-  int n = scope_.lanes.n;
-  if (!has_vectors(t)) return each_lane(&c, t);
-  if (!varies(c.args[0])) {
-    Text cond = print(c.args[0], DType::Bool), a = print(yes, t), b = print(no, t);
-    int bits = t == DType::Bool ? std::max({a.mask, b.mask, 8}) : 0;
-    a = bits ? mask(a, bits) : vector(a, t), b = bits ? mask(b, bits) : vector(b, t);
-    return {fmt::format("{} ? {} : {}", wrap(cond, kOr), wrap(a, kOr), wrap(b, kOr)), kTernary, t, false, "", n, bits};
-  }
-  if (harmless(yes) && harmless(no)) return select(print(c.args[0], DType::Bool), print(yes, t), print(no, t), t);
-  // where(v < count, x[i + v], 0.0): the load stops at the edge
-  X lo, hi;
-  auto *l = as<Load>(yes);
-  if (!l || !unit_or_uniform(*l) || !varies(l) || !harmless(no) || !between(c.args[0], lo, hi)) return each_lane(&c, t);
-  Text b = print(no, t), a = load_lanes(*l, lo ? lo : lit(b_, int64_t(0)), hi ? hi : lit(b_, int64_t(n)));
-  bool zero = !b.lanes && (b.s == "0.0f" || b.s == "0" || b.s == "0u" || b.s == "0.0");
-  return zero ? a : select(lanes_between(lo, hi, t), a, b, t);
-}
-
-Text ExprPrinter::cast_lanes(const Text &v, DType to, bool saturate, const Expr *e) {
-  DType from = v.type;
-  int n = scope_.lanes.n;
-  if (from == to) return v;
-  if (!has_vectors(from) || !has_vectors(to)) return each_lane(e, to);
-  auto convert = [&](const std::string &s, DType t) {
-    return Text{fmt::format("__builtin_convertvector({}, {})", s, lanes_type(t)), kPrimary, t, false, "", n};
-  };
-  if (to == DType::Bool) {
-    Text zero = vector({"0", kPrimary, from, false, ""}, from);
-    return {fmt::format("{} != {}", wrap(v, kSum), zero.s), kEquality, to, false, "", n, bits_of(from)};
-  }
-  if (from == DType::Bool) {  // -1 or 0
-    if (is_small_float(to)) return each_lane(e, to);
-    Text m = mask(v, is_float(to) ? bits_of(to) : info(to).bits);
-    if (!is_float(to)) return {fmt::format("({})(-{})", lanes_type(to), wrap(m, kUnary)), kUnary, to, false, "", n};
-    return convert("-" + wrap(m, kUnary), to);
-  }
-  if (is_small_float(to)) {
-    if (!is_float(from) || from == DType::F64) return each_lane(e, to);
-    std::string_view family = saturate ? "round_saturated" : "round";
-    Text r{fmt::format("{}({})", helpers_.need_lanes(family, to, n), v.s), kPrimary, to, false, "", n};
-    if (!saturate || to == DType::F16 || to == DType::BF16) r.unrounded = v.s;
-    return r;
-  }
-  if (is_float(from) && !is_float(to)) {
-    DType args[] = {computed(from)};
-    return {fmt::format("{}({})", helpers_.lane_calls(helpers_.cast(from, to), args, to, n), v.s), kPrimary, to, false, "", n};
-  }
-  if (computed(from) == to) {  // a small float as an f32
-    Text r = v;
-    r.type = to, r.unrounded.clear();
-    return r;
-  }
-  return convert(v.s, to);
-}
-
-Text ExprPrinter::primitive_lanes(std::string_view name, DType t, const Call &c) {
-  int n = scope_.lanes.n;
-  DType k = computed(t);
-  std::vector<Text> args;
-  for (const Expr *a : c.args) args.push_back(print(a, t));
-  auto done = [&](Text r, bool exact = false) {
-    r.type = t;
-    if (!is_small_float(t) || exact) return r;
-    return Text{fmt::format("{}({})", helpers_.need_lanes("round", t, n), r.s), kPrimary, t, false, r.s, n};
-  };
-  if (name == "clamp") {
-    bool f = is_float(t);
-    Text low = helper_lanes(f && is_number(c.args[1]) ? "at_least" : "max", k, {args[0], args[1]});
-    return done(helper_lanes(f && is_number(c.args[2]) ? "at_most" : "min", k, {low, args[2]}), true);
-  }
-  if (is_float(t) && (name == "max" || name == "min")) {
-    std::string_view family = !is_number(c.args[1]) ? name : name == "max" ? "at_least" : "at_most";
-    return done(helper_lanes(family, k, {args[0], args[1]}), true);
-  }
-  if (name == "isnan" || name == "isinf") {
-    Text r = helper_lanes(name, k, {args[0]});
-    r.type = DType::Bool, r.mask = bits_of(k);
-    return r;
-  }
-  if (name == "bitand" || name == "bitor" || name == "bitxor") {
-    std::string_view op = name == "bitand" ? "&" : name == "bitor" ? "|" : "^";
-    std::string s = fmt::format("{} {} {}", wrap(vector(args[0], t), kUnary), op, wrap(vector(args[1], t), kUnary));
-    return {s, kBits, t, false, "", n};
-  }
-  if (name == "bitnot") return {"~" + wrap(args[0], kUnary), kUnary, t, false, "", n};
-  int64_t by;
-  if ((name == "shl" || name == "shr") && int_value(c.args[1], &by) && by >= 0 && by < info(t).bits)
-    return {fmt::format("{}({}, {})", helpers_.need_lanes(name == "shl" ? "shl_by" : "shr_by", t, n), args[0].s, by), kPrimary, t, false, "", n};
-  if (args.size() == 1) return done(helper_lanes(name, k, {args[0]}), name == "abs");
-  if (args.size() == 2) return done(helper_lanes(name, k, {args[0], args[1]}));
-  return done(helper_lanes(name, k, {args[0], args[1], args[2]}));
-}
-
-Text ExprPrinter::call_lanes(const Call &c, DType want) {
-  std::string_view name = b_.text(c.callee);
-  int n = scope_.lanes.n;
-  auto on_vectors = [&](const Func *f) -> Text {
-    std::string list;
-    for (size_t i = 0; i < c.args.size(); i++) {
-      DType t = f->params[i].def.type->elem;
-      Text a = print(c.args[i], t);
-      list += (i ? ", " : "") + (t == DType::Bool ? mask(a, 32) : vector(a, t)).s;
-    }
-    DType t = f->results[0].type->elem;
-    return {fmt::format("{}({})", scalar_function(f, n), list), kPrimary, t, false, "", n, t == DType::Bool ? 32 : 0};
-  };
-  if (c.global) {
-    const Func *f = m_.func(c.callee);
-    bool plain = f && f->func == FuncKind::Scalar && f->results.size() == 1 && f->params.size() == c.args.size() &&
-                 has_vectors(f->results[0].type->elem);
-    for (size_t i = 0; plain && i < c.args.size(); i++) plain = has_vectors(f->params[i].def.type->elem);
-    return plain ? on_vectors(f) : each_lane(&c, want);
-  }
-  const Builtin *f = builtin(name);
-  if (is_cast(name) || name == "convert") {
-    auto *to_type = name == "convert" ? as<Str>(c.args[1]) : nullptr;
-    DType to = to_type ? dtype_named(to_type->value) : dtype_named(name), from = type(c.args[0], DType::Invalid);
-    if (!has_vectors(from) || !has_vectors(to)) return each_lane(&c, want);
-    return cast_lanes(print(c.args[0], from), to, name != "convert", &c);
-  }
-  if (!f || !c.iters.empty() || int(c.args.size()) != f->arity) return each_lane(&c, want);
-  if (f->signature == Signature::Bits) {
-    DType from = type(c.args[0], DType::I64), to = dtype_named(name.substr(5));
-    if (!has_vectors(from) || !has_vectors(to) || is_small_float(from) || is_small_float(to) || from == DType::Bool)
-      return each_lane(&c, want);
-    Text v = print(c.args[0], from);
-    return {fmt::format("({}){}", lanes_type(to), wrap(v, kUnary)), kUnary, to, false, "", n};
-  }
-  DType t = type(&c, want);
-  if (f->signature == Signature::Test) t = type(c.args[0], DType::F64);
-  if (!has_vectors(t) || (t == DType::Bool && name != "where")) return each_lane(&c, want);
-  if (name == "where") return where_lanes(c, t);
-  if (!f->library) return primitive_lanes(name, t, c);
-  const Func *text = library(name, computed(t));
-  if (!text) return each_lane(&c, want);
-  if (!is_small_float(t)) return on_vectors(text);
-  Text r = on_vectors(text);
-  return {fmt::format("{}({})", helpers_.need_lanes("round", t, n), r.s), kPrimary, t, false, r.s, n};
-}
-
 DType ExprPrinter::compared(const Binary &e) const {
   DType t = type(e.a, DType::Invalid);
   return t == DType::Invalid ? type(e.b, DType::Index) : t;
-}
-
-// ---- stores
-
-void ExprPrinter::store_lanes(const Load &target, const Expr *value, const std::function<void(std::string)> &line) {
-  Entity *e = scope_.find(target.buffer);
-  if (!e || !e->type->tensor || !e->writable) return fail(target.at, fmt::format("{} cannot be written", b_.text(target.buffer)));
-  Entity buffer = *e;
-  DType t = buffer.type->elem;
-  int n = scope_.lanes.n;
-  std::string own;  // a vector of the lanes' own
-  int bits = buffer.mask;
-  const Expr *at = nullptr, *step = nullptr;
-  if (buffer.kind == Entity::Registers) {
-    Register r = register_of(buffer, target.index, target.at);
-    if (!r.element) return;
-    if (varies(&target)) own = r.element->ident, bits = r.element->mask;
-  } else if (buffer.kind == Entity::Variable) {
-    if (buffer.lanes) own = buffer.ident;
-  } else {
-    at = place(buffer, target.index), step = stride(at);
-    e->seen++;
-    if (buffer.lanes) own = fmt::format("{}[{}]", buffer.ident, index(at).s);
-  }
-  if (!own.empty()) {
-    auto *x = as<Binary>(value);  // y = y + e
-    bool update = x && !scope_.lanes.masked() && (t == DType::F32 || t == DType::F64) && as<Load>(x->a) &&
-                  (x->op == Op::Add || x->op == Op::Sub || x->op == Op::Mul) && equal(x->a, &target);
-    if (update) return line(fmt::format("{} {}= {};", own, infix(x->op).text, print(x->b, t).s));
-    Text v = print(value, t);
-    v = t == DType::Bool ? mask(v, bits) : vector(v, t);
-    Text old{own, kPrimary, t, false, "", n, bits};
-    return line(fmt::format("{} = {};", own, chosen(v, old, t).s));
-  }
-  bool along = step && is_int(step, 1) && info(t).bits >= 8 && scope_.lanes.mask.empty();
-  if (!along || !varies(&target)) return store_each(target, value, line);
-  Text v = print(value, t);
-  DType elem = stored(t);
-  std::string s;
-  if (t == DType::Bool) s = fmt::format("({})(-{})", helpers_.vector(DType::U8, n), wrap(mask(v, 8), kUnary));
-  else if (is_small_float(t)) s = fmt::format("{}({})", helpers_.need_lanes("encode", t, n), v.unrounded.empty() ? vector(v, t).s : v.unrounded);
-  else s = vector(v, t).s;
-  Text first = index(shorten(b_, in_lane(at, 0), scope_.bounds));
-  std::string to = first.s == "0" ? buffer.ident : fmt::format("{} + {}", buffer.ident, wrap(first, kSum));
-  if (!scope_.lanes.count.empty())
-    return line(fmt::format("{}({}, {}, {});", helpers_.need_lanes("store_first", elem, n), to, s, scope_.lanes.count));
-  line(fmt::format("*({} *){} = {};", helpers_.unaligned(elem, n), to == buffer.ident ? to : "(" + to + ")", s));
-}
-
-// One lane after the other: what lies apart in memory, and y = y op e, where the lanes meet in one element.
-void ExprPrinter::store_each(const Load &target, const Expr *value, const std::function<void(std::string)> &line) {
-  DType t = scope_.find(target.buffer)->type->elem;
-  Lanes whole = scope_.lanes;
-  const Expr *term = value;
-  std::string pad;
-  std::function<const Expr *(const Expr *)> with = [](const Expr *x) { return x; };
-  if (!varies(&target)) {
-    if (auto *x = as<Binary>(value)) term = x->b, with = [&, x](const Expr *e) { return b_.binary(x->op, x->a, e); };
-    if (auto *c = as<Call>(value)) term = c->args[1], with = [&, c](const Expr *e) { return b_.call(c->callee, b_.list({c->args[0], e}), c->at, c->global); };
-  }
-  if (varies(term) && has_vectors(t)) {
-    Text v = print(term, t);
-    if (v.lanes) {
-      Entity values;
-      values.ident = scope_.namer.make("values"), values.type = b_.scalar(t), values.lanes = v.lanes, values.mask = v.mask;
-      line("{");
-      pad = "  ";
-      line(fmt::format("  const {} {} = {};", lanes_type(t, v.mask), values.ident, v.s));
-      Sym name = b_.sym(values.ident + "'");
-      scope_.define(name, values);
-      term = b_.name(name);
-    }
-  }
-  std::string lane = scope_.namer.make("lane"), condition = whole.count.empty() ? fmt::format("{}", whole.n) : whole.count;
-  scope_.lanes.at = lane;
-  scope_.lanes.count.clear(), scope_.lanes.mask.clear();
-  if (Entity *v = scope_.find(whole.v)) v->ident = lane;
-  std::string s = store(target, with(term));
-  scope_.lanes = whole;
-  std::string taken = whole.mask.empty() ? "" : fmt::format("if ({}[{}] != 0) ", whole.mask, lane);
-  line(fmt::format("{4}for (int64_t {0} = 0; {0} < {1}; {0}++) {2}{3};", lane, condition, taken, s, pad));
-  if (!pad.empty()) line("}");
 }
 
 }  // namespace mlc

@@ -91,21 +91,6 @@ constexpr Family kFamilies[] = {
   if (!(a < $E)) return x;
   return __builtin_copysign$L((a + $E) - $E, x);  // a sum above $E has no fraction
 })"},
-    {"fma", 'f', R"($T $N($T a, $T b, $T c) {  // a * b + c, rounded once
-#if defined(__FMA__) || defined(__aarch64__) || $WIDE
-  return __builtin_fma$L(a, b, c);
-#else
-  double p = (double)a * (double)b, s = p + c;  // the product is exact
-  const double t = s - p, lost = (p - (s - t)) + (c - t);
-  if (lost > 0 || lost < 0) {  // rounded to odd, s is rounded right a second time (Boldo, Melquiond, 2008)
-    uint64_t bits;
-    __builtin_memcpy(&bits, &s, sizeof bits);
-    if (bits % 2 == 0) bits = (lost > 0) == (s > 0) ? bits + 1 : bits - 1;
-    __builtin_memcpy(&s, &bits, sizeof bits);
-  }
-  return ($T)s;
-#endif
-})"},
     {"sqrt", 'f', R"($T $N($T x) {  // the instruction alone: the builtin calls the library for errno
 #if defined(__x86_64__)
   __asm__("sqrts$P %0, %0" : "+x"(x));
@@ -115,6 +100,71 @@ constexpr Family kFamilies[] = {
   return x;
 #else
   return __builtin_sqrt$L(x);
+#endif
+})"},
+    {"fma", 'F', R"(float $N(float x, float y, float z) {  // x * y + z, rounded once: the sum in double is made odd
+  const double p = (double)x * y, t = p + z, u = t - p, lost = (p - (t - u)) + (z - u);
+  if (!(lost < 0) && !(lost > 0)) return (float)t;
+  int64_t b;
+  double s;
+  __builtin_memcpy(&b, &t, 8);
+  if (b % 2 == 0) b += (lost > 0) == (t > 0) ? 1 : -1;
+  __builtin_memcpy(&s, &b, 8);
+  return (float)s;
+})"},
+    {"fma", 'D', R"(double $N(double x, double y, double z) {  // x * y + z, rounded once
+  __extension__ typedef unsigned __int128 wide;
+  const double in[] = {x, y, z};
+  uint64_t m[3];
+  int e[3];
+  for (int i = 0; i < 3; i++) {
+    __builtin_memcpy(&m[i], &in[i], 8);
+    e[i] = (int)(m[i] >> 52 & 0x7ff);
+    m[i] &= 0xfffffffffffff;
+    if (e[i] == 0x7ff) return i < 2 ? x * y + z : z + z;
+    if (e[i] != 0) m[i] |= (uint64_t)1 << 52;
+    else e[i] = 1;
+  }
+  if (m[0] == 0 || m[1] == 0) return x * y + z;
+  if (m[2] == 0) return x * y;
+  bool sign = __builtin_signbit(x) != __builtin_signbit(y);
+  wide a = (wide)m[0] * m[1], b = m[2];  // times 2^f, 2^g
+  int f = e[0] + e[1] - 2150, g = e[2] - 1075;
+  for (; a >> 125 == 0; f--) a <<= 1;
+  for (; b >> 125 == 0; g--) b <<= 1;
+  const bool minus = sign != (bool)__builtin_signbit(z);
+  if (f < g || (f == g && a < b)) {
+    const wide c = a;
+    const int h = f;
+    a = b, b = c, f = g, g = h;
+    sign = __builtin_signbit(z);
+  }
+  const int apart = f - g;
+  if (apart > 126) b = 1;
+  else if (apart > 0) b = b >> apart | ((b & (((wide)1 << apart) - 1)) != 0);
+  a = minus ? a - b : a + b;
+  if (a == 0) return 0.0;
+  for (; a >> 126 == 0; f--) a <<= 1;
+  int drop = 74;  // of 127 bits
+  if (f + drop < -1074) drop = -1074 - f;
+  uint64_t r = 0;
+  if (drop <= 127) {
+    const wide half = (wide)1 << (drop - 1), rest = drop == 127 ? a : a & ((half << 1) - 1);
+    r = drop == 127 ? 0 : (uint64_t)(a >> drop);
+    if (rest > half || (rest == half && r % 2 != 0)) r++;
+  }
+  const int exponent = f + drop + 1075;  // carries run into the exponent
+  uint64_t bits = exponent > 2046 ? (uint64_t)0x7ff << 52 : r + ((uint64_t)(exponent - 1) << 52);
+  bits |= (uint64_t)sign << 63;
+  __builtin_memcpy(&x, &bits, 8);
+  return x;
+})"},
+    {"fma_native", 'f', R"($T $N($T x, $T y, $T z) {
+#if defined(__x86_64__)
+  __asm__("vfmadd213s$P %2, %1, %0" : "+x"(x) : "x"(y), "x"(z));
+  return x;
+#else
+  return __builtin_fma$L(x, y, z);
 #endif
 })"},
     {"fmod", 'f', R"($T $N($T x, $T y) {  // exact: y times powers of two is taken off, the largest first; the sign of x
@@ -257,6 +307,26 @@ constexpr Family kFamilies[] = {
   if (dim < 0 || __builtin_mul_overflow(a, dim == 0 ? 1 : dim, &a) || a > (int64_t)1 << 62) *ok = false;
   return a;
 })"},
+    {"cpu_has", '-', R"(bool $N(bool avx512) {  // what the attributes of functions ask for
+#if defined(__x86_64__)
+  uint32_t a = 0, b, c = 0, d;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  if (a < 7) return false;
+  a = 1, c = 0;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  const uint32_t first = 1u << 12 | 1u << 27 | 1u << 29;  // fma, xgetbv, f16c
+  if ((c & first) != first) return false;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  const uint32_t registers = avx512 ? 0xe6 : 6;  // that the system saves
+  if ((a & registers) != registers) return false;
+  a = 7, c = 0;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  const uint32_t want = 1u << 5 | 1u << 8 | (avx512 ? 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31 : 0);
+  return (b & want) == want;  // avx2, bmi2; avx512f, dq, bw, vl
+#else
+  return (void)avx512, true;
+#endif
+})"},
     {"serial", '-', "const $OPTIONS $N = {1, 0, 0};"},
     {"parallel", '-', R"(void $N(const $OPTIONS *options, int64_t n, void (*task)(void *, int64_t, int), void *arg) {
   if (options->parallel_for && n > 1) options->parallel_for(options->user, n, task, arg);
@@ -294,6 +364,8 @@ bool fits(char kind, DType t) {
     case 'u': return is_int(t) && !is_signed(t);
     case 'b': return is_int(t);
     case 'f': return wide;
+    case 'F': return t == DType::F32;
+    case 'D': return t == DType::F64;
     case 'n': return is_int(t) || wide || t == DType::Bool;
     case 'h': return t == DType::F16;
     case 't': return t == DType::BF16;
@@ -387,7 +459,7 @@ std::string Helpers::bits(DType from, DType to) {
 std::string Helpers::add(const std::string &name, std::string_view body, DType t, DType from) {
   if (!have_.insert(name).second) return name;
   bool f64 = t == DType::F64 || from == DType::F64;
-  std::string out = body.starts_with("const") ? "static " : "static inline ";
+  std::string out = body.starts_with("const") ? "static " : "static inline " + attribute(name);
   auto word = [&](std::string_view w) -> std::string {
     const SmallFormat *f = nullptr;
     for (const SmallFormat &x : kFormats)
@@ -401,7 +473,6 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
     if (w == "U") return bits > 32 ? "uint64_t" : "uint32_t";
     if (w == "B") return fmt::format("{}", bits);
     if (w == "L") return f64 ? "" : "f";
-    if (w == "WIDE") return f64 ? "1" : "0";
     if (w == "P") return f64 ? "d" : "s";
     if (w == "I") return f64 ? "int64_t" : "int32_t";
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";

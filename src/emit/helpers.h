@@ -29,10 +29,10 @@ class Helpers {
   // The name of helper `family` for t, which is emitted with all it needs: need("add", I32) -> P_add_i32.
   //   integers       add sub mul neg div floordiv mod fmod max min abs ipow shl shr
   //   packed ones    narrow load store shl shr (shifts by their own width)
-  //   f32, f64       max min at_least at_most (of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
+  //   f32, f64       max min at_least at_most (max and min of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
   //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a
   //                  cast), encode64 .. (of a double), round, round64 .. (the value as a float)
-  //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow), parallel
+  //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow), parallel, cpu_has
   std::string need(std::string_view family, DType t = DType::Invalid);
   // The same on vectors: need_lanes("max", F32, 16) -> P_max_f32x16, lane by lane where no better text is known. Also
   //   splat          a scalar in all lanes

@@ -1,5 +1,7 @@
 #include "emit/loops.h"
 
+#include <algorithm>
+
 #include "arith/scope.h"
 #include "arith/simplify.h"
 #include "emit/expand.h"
@@ -12,6 +14,7 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kMostCopies = 4096;  // statements that unrolling may make of one loop
+constexpr int64_t kMostFolds = 64;     // elements of a local buffer that are folded one by one
 constexpr int64_t kMostChunks = 8;     // vectors that are written one behind the other
 
 // Statements that a body is when its loops are unrolled.
@@ -22,10 +25,25 @@ int64_t copies(Stmts body) {
     each_body(s, [&](Stmts in) { inner += copies(in); });
     auto *f = as<For>(s);
     if (f && f->loop == LoopKind::Unroll) int_value(f->iter.extent, &turns);
-    if (__builtin_mul_overflow(inner, std::max<int64_t>(turns, 1), &inner) || inner > kMostCopies) return kMostCopies + 1;
-    n += inner;
+    turns = std::max<int64_t>(turns, 1);
+    if (inner > kMostCopies / turns) return kMostCopies + 1;
+    n += inner * turns;
   }
   return n;
+}
+
+// sum[] = sum[] + t[k]: a fold over a local buffer, which registers have to be named for.
+bool folds(const For &f, const std::unordered_set<Sym> &locals) {
+  bool over = false, leaf = f.loop == LoopKind::Serial && f.body.size() == 1 && f.body[0]->kind == Kind::Store;
+  auto turns = [&](const Expr *i) { return mentions(i, f.iter.name); };
+  if (leaf && std::ranges::any_of(to<Store>(f.body[0]).target->index, turns)) return false;
+  if (leaf) each_expr(to<Store>(f.body[0]).value, [&](const Expr *e) {
+    auto *l = as<Load>(e);
+    if (l && !l->global && locals.count(l->buffer))
+      over |= std::ranges::any_of(l->index, turns);
+    return true;
+  });
+  return over;
 }
 
 bool defines(Stmts body) {
@@ -48,7 +66,8 @@ const Func *Shaper::run() {
   bool any = false;
   each_stmt(f_->body, [&](const Stmt *s) {
     auto *f = as<For>(s);
-    any |= (f && (f->loop == LoopKind::Unroll || f->loop == LoopKind::Vectorize)) || is_local(s);
+    any |= f && (f->loop == LoopKind::Unroll || f->loop == LoopKind::Vectorize);
+    if (is_local(s)) locals_.insert(to<Alloc>(s).def.name);
   });
   if (!any) return f_;
   Stmts shaped = registers(body(f_->body));
@@ -145,7 +164,8 @@ void Shaper::loop(const For &f, Out &out) {
   int64_t n = -1;
   bool fixed = int_value(extent, &n);
   if (f.loop == LoopKind::Vectorize && !(fixed && n <= 1)) return vectorize(f, extent, fixed ? n : -1, out);
-  bool unroll = (f.loop == LoopKind::Unroll || (fixed && n == 1)) && f.loop != LoopKind::Parallel;
+  bool unroll = (f.loop == LoopKind::Unroll || (fixed && n == 1) || (fixed && n <= kMostFolds && folds(f, locals_))) &&
+                f.loop != LoopKind::Parallel;
   if (unroll && fixed && n >= 0 && copies(f.body) <= kMostCopies / std::max<int64_t>(n, 1)) {
     size_t first = out.size();
     for (int64_t i = 0; i < n; i++)
@@ -223,7 +243,8 @@ void Shaper::vectorize(const For &f, const Expr *extent, int64_t n, Out &out) {
   }
 }
 
-const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library, Diag &diag) {
+const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library,
+                        Diag &diag) {
   return Shaper(b, m, f, vector_bytes, library, diag).run();
 }
 

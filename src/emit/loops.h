@@ -29,7 +29,8 @@ struct Library {
 };
 
 // f is expanded. vector_bytes: of a vector register.
-const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library, Diag &diag);
+const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library,
+                        Diag &diag);
 
 // The bytes of the widest values that a body computes with lane by lane; 0: it has none but indices and bools.
 int widest_value(const Env &env, Stmts body, const Library &library);

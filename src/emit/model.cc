@@ -254,6 +254,12 @@ class ModelPrinter {
     s += "size_t $P_context_bytes(void) { return $P_CONTEXT_BYTES; }\n\n"
          "int $P_init($P_context *context, const void *weights, size_t bytes, const $P_options *options) {\n";
     s += fmt::format("  if (!context) return {};\n  context->weights = 0;\n", null);
+    std::unordered_set<std::string_view> words;
+    collect_identifiers(unit_.functions, words);
+    bool wide = words.count(p_ + "_AVX512");
+    if (wide || words.count(p_ + "_AVX2"))
+      s += fmt::format("  if (!{}({})) return {};\n", unit_.helpers.need("cpu_has"), wide,
+                       code("the CPU has no {}", wide ? "AVX-512" : "AVX2 and FMA"));
     if (linked)
       s += fmt::format("  if (!weights) {{\n    weights = {}$P_weights_data;\n    bytes = $P_WEIGHTS_BYTES;\n  }}\n",
                        object ? "" : "&");

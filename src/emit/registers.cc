@@ -50,7 +50,7 @@ class Uses {
     }
     int64_t coef = 0, base = 0;
     auto form = affine(b_, at.e, lane_ ? b_.one(lane_) : Syms{}, known);
-    fixed = form && int_value(form->rest, &base) && (!lane_ || int_value(form->coefs[0], &coef));
+    fixed = fixed && form && int_value(form->rest, &base) && (!lane_ || int_value(form->coefs[0], &coef));
     if (!fixed || coef == 0) return;
     fixed = coef == 1 && base % width_ == 0 && (lanes == 0 || lanes == width_);
     lanes = width_;

@@ -45,6 +45,7 @@ class Shaper {
   Env env_;
   Bounds known_;
   Fresh fresh_;
+  std::unordered_set<Sym> locals_;  // buffers that could be registers
   Sym lane_;  // the loop that is being vectorized
 };
 

@@ -38,7 +38,7 @@ int vector_bytes(const Build &b, const Func &f) {
   auto all = [&](std::initializer_list<std::string_view> names) {
     return std::all_of(names.begin(), names.end(), [&](std::string_view n) { return has.count(n); });
   };
-  return all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? 64 : all({"avx2", "fma"}) ? 32 : 16;
+  return all({"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"}) ? 64 : all({"avx2", "fma"}) ? 32 : 16;
 }
 
 // Its statements carry the nodes that they come from.
@@ -99,6 +99,7 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   for (const Def &d : f.results) used.insert(d.name);
   Stmts body = without_unused(b, f.body, used);
   BodyPrinter p(*this, m, f);
+  p.exprs.has_fma = vector_bytes(b, f) > 16;
   p.name = ident;
   p.scope.namer.reserve("options");
   std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict", "x"
@@ -204,9 +205,11 @@ std::string Unit::scalar(const Func *f, int lanes) {
   p.scope.lanes.n = lanes;
   std::string list;
   for (const Param &x : f->params) {
-    std::string name = p.scope.namer.make(b.text(x.def.name)), type(c_value(x.def.type->elem));
+    DType t = x.def.type->elem;
+    std::string name = p.scope.namer.make(b.text(x.def.name)), type(c_value(t));
     Entity &e = p.define_value(x.def, name);
-    if (lanes) e.lanes = lanes, e.mask = x.def.type->elem == DType::Bool ? 32 : 0, type = p.exprs.lanes_type(x.def.type->elem, e.mask);
+    e.lanes = lanes, e.mask = lanes && t == DType::Bool ? 32 : 0;
+    if (lanes) type = p.exprs.lanes_type(t, e.mask);
     list += fmt::format("{}{} {}", list.empty() ? "" : ", ", type, name);
   }
   p.body(without_unused(b, flat->body, used));

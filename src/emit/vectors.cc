@@ -9,8 +9,10 @@ namespace mlc {
 namespace {
 
 // Words in a text: $N the function, $V the vector, $W one of unsigned integers of the same size, $M of signed ones, $T
-// an element, $S an integer as wide as it, $n the lanes, $B bits, $E 2^(bits of the mantissa), $MAX, $L as in helpers.cc;
-// $IOTA 0, 1, 2 ..; $EACH(text) the text once for each lane, which @ stands for. $(family) is a helper of the same type.
+// an element, $U an unsigned integer as wide, $n the lanes, $B bits, $E 2^(bits of the mantissa), $MAX, $L as in
+// helpers.cc; $P the letter of instructions; $CHOOSE(max): see chosen(); $MASKED.. see masked();;
+// $IOTA 0, 1, 2 ..; $EACH(text) the text once for each lane, which @ stands for. $(family) is a helper of the same
+// type.
 struct Family {
   std::string_view name;
   char kind;  // b integers, f f32 and f64, n both, s signed integers
@@ -35,10 +37,10 @@ constexpr Family kFamilies[] = {
     {"shr_by", 'b', "$V $N($V a, int n) { return a >> ($V{} + ($T)n); }"},
     {"abs", 'f', "$V $N($V a) { return ($V)(($W)a & ~$(sign)()); }"},
     {"sign", 'f', "$W $N() { return $W{} + (($U)1 << ($B - 1)); }"},
-    {"max", 'f', "$V $N($V a, $V b) { return ((b > a) | (b != b)) ? b : a; }  // NaN wins"},
-    {"min", 'f', "$V $N($V a, $V b) { return ((b < a) | (b != b)) ? b : a; }  // NaN wins"},
-    {"at_least", 'f', "$V $N($V x, $V c) { return c > x ? c : x; }  // max(x, c), c no NaN"},
-    {"at_most", 'f', "$V $N($V x, $V c) { return c < x ? c : x; }  // min(x, c), c no NaN"},
+    {"max", 'f', "$V $N($V a, $V b) { return b != b ? b : $(at_least)(a, b); }  // NaN wins"},
+    {"min", 'f', "$V $N($V a, $V b) { return b != b ? b : $(at_most)(a, b); }  // NaN wins"},
+    {"at_least", 'f', "$V $N($V x, $V c) {  // c > x ? c : x\n$CHOOSE(max)  return c > x ? c : x;\n}"},
+    {"at_most", 'f', "$V $N($V x, $V c) {  // c < x ? c : x\n$CHOOSE(min)  return c < x ? c : x;\n}"},
     {"trunc", 'f', R"($V $N($V x) {
   const $M small = $(abs)(x) < $V{} + $E;  // others are integers, inf or NaN
   const $V t = __builtin_convertvector(__builtin_convertvector(small ? x : $V{}, $M), $V);
@@ -64,12 +66,15 @@ constexpr Family kFamilies[] = {
   return $V{$EACH(__builtin_sqrt$L(x[@]))};
 #endif
 })"},
-    {"fma", 'f', R"($V $N($V a, $V b, $V c) {
-#if defined(__x86_64__)
-  $FMA
-  return c;
+    {"fma", 'f', R"($V $N($V x, $V y, $V z) {  // x * y + z, rounded once
+#if defined(__clang__)
+#pragma clang fp contract(on)
+  return x * y + z;
+#elif defined(__x86_64__)
+  __asm__("vfmadd231p$P %2, %1, %0" : "+v"(z) : "v"(x), "vm"(y));
+  return z;
 #else
-  return $V{$EACH(__builtin_fma$L(a[@], b[@], c[@]))};
+  return $V{$EACH(__builtin_fma$L(x[@], y[@], z[@]))};
 #endif
 })"},
     {"isnan", 'f', "$M $N($V x) { return x != x; }"},
@@ -78,17 +83,18 @@ constexpr Family kFamilies[] = {
     {"load_between", 'n', R"($V $N(const $T *p, int64_t at, int64_t lo, int64_t hi) {
   if (lo <= 0 && hi >= $n) return *(const $V_u *)(p + at);
   $V x = {};  // p[at + i] for lo <= i < hi
-  for (int64_t i = lo < 0 ? 0 : lo; i < hi && i < $n; i++) x[i] = p[at + i];
+$MASKEDLOAD  for (int64_t i = lo < 0 ? 0 : lo; i < hi && i < $n; i++) x[i] = p[at + i];
   return x;
 })"},
     {"store_first", 'n', R"(void $N($T *p, $V x, int64_t n) {
-  for (int64_t i = 0; i < n && i < $n; i++) p[i] = x[i];
+$MASKEDSTORE  for (int64_t i = 0; i < n && i < $n; i++) p[i] = x[i];
 })"},
 };
 
 bool fits(char kind, DType t) {
   bool wide = t == DType::F32 || t == DType::F64;
-  return kind == 'n' || (kind == 'f' && wide) || (kind == 'b' && is_int(t)) || (kind == 's' && is_int(t) && is_signed(t));
+  bool whole = is_int(t);
+  return kind == 'n' || (kind == 'f' && wide) || (kind == 'b' && whole) || (kind == 's' && whole && is_signed(t));
 }
 DType value_type(DType t) { return is_small_float(t) ? DType::F32 : t == DType::Index ? DType::I64 : t; }
 DType storage_type(DType t) {
@@ -111,7 +117,8 @@ std::string Helpers::vector(DType t, int lanes) {
   int bytes = info(t).bits / 8 * lanes;
   std::string name = fmt::format("{}_{}x{}", prefix_, dtype_name(t), lanes);
   if (have_.insert(name).second)
-    made_.push_back({name, fmt::format("typedef {} {} __attribute__((vector_size({}), may_alias));\n", c_storage(t), name, bytes)});
+    made_.push_back({name, fmt::format("typedef {} {} __attribute__((vector_size({}), may_alias));\n", c_storage(t),
+                                       name, bytes)});
   return name;
 }
 
@@ -139,6 +146,8 @@ std::string Helpers::attribute(std::string_view text) {
     for (char c : w.substr(x + 1)) lanes = c >= '0' && c <= '9' && lanes < 1000 ? lanes * 10 + c - '0' : 1 << 20;
     if (t != DType::Invalid && lanes <= 64) bytes = std::max(bytes, info(value_type(t)).bits / 8 * lanes);
   }
+  for (std::string_view w : words)
+    if (w.starts_with(prefix_) && w.find("_native_") != w.npos) bytes = std::max(bytes, 32);
   if (bytes <= 16) return "";
   bool wide = bytes > 32;
   std::string name = prefix_ + (wide ? "_AVX512" : "_AVX2");
@@ -156,7 +165,8 @@ std::string Helpers::lane_calls(const std::string &scalar, std::span<const DType
   DType widest = result;
   for (DType t : args)
     if (info(t).bits > info(widest).bits) widest = t;
-  std::string name = fmt::format("{}_{}x{}", scalar, dtype_name(value_type(result == DType::Bool ? DType::I32 : result)), lanes);
+  DType elem = result == DType::Bool ? DType::I32 : value_type(result);
+  std::string name = fmt::format("{}_{}x{}", scalar, dtype_name(elem), lanes);
   if (!have_.insert(name).second) return name;
   std::string list, params;
   for (size_t i = 0; i < args.size(); i++)
@@ -175,10 +185,13 @@ std::string Helpers::lane_calls(const std::string &scalar, std::span<const DType
 
 std::string Helpers::need_lanes(std::string_view family, DType t, int lanes) {
   if (t == DType::Index) t = DType::I64;
+  if (family == "fma_native" && info(t).bits / 8 * lanes >= 32) family = "fma";  // who has such vectors has it
   for (const Family &f : kFamilies) {
-    if (f.name != family || !fits(f.kind, t)) continue;
-    if (family == "fma" && info(t).bits / 8 * lanes <= 16) break;  // needs what has wider registers
-    if (family == "sqrt" && info(t).bits / 8 * lanes < 16) break;  // no register of that size
+    bool native = f.name == "fma" && family == "fma_native";
+    if ((f.name != family && !native) || !fits(f.kind, t)) continue;
+    int bytes = info(t).bits / 8 * lanes;
+    if (family == "sqrt" && bytes < 16) break;  // no register of that size
+    if (family.starts_with("fma") && bytes < (family == "fma" ? 32 : 16)) break;
     std::string name = fmt::format("{}_{}_{}x{}", prefix_, family, dtype_name(t), lanes);
     return add_lanes(name, f.text, t, lanes);
   }
@@ -190,6 +203,34 @@ std::string Helpers::need_lanes(std::string_view family, DType t, int lanes) {
   else args.assign(arity(family, t), value_type(t));
   if (family == "encode" || family == "decode" || family.starts_with("round")) args.resize(1);
   return lane_calls(need(family, t), args, result, lanes);
+}
+
+// The part of a load or store that AVX-512 does under a mask.
+static std::string masked(bool load, DType t, int lanes, const std::string &vector) {
+  int bits = info(t).bits;
+  if (bits * lanes != 512 || bits < 32) return "";
+  std::string_view kind = t == DType::F32 ? "ups" : t == DType::F64 ? "upd" : bits == 32 ? "dqu32" : "dqu64";
+  return load ? fmt::format(R"(#if defined(__x86_64__)
+  const uint16_t mask = (uint16_t)((1 << (hi < 0 ? 0 : hi > {0} ? {0} : hi)) - (1 << (lo < 0 ? 0 : lo > {0} ? {0} : lo)));
+  if (lo >= hi) return x;
+  const uintptr_t from = (uintptr_t)p + (uintptr_t)at * sizeof *p;
+  __asm__("vmov{1} %1, %0%{{%2%}}%{{z%}}" : "=v"(x) : "m"(*(const {2}_u *)from), "Yk"(mask));
+  return x;
+#endif
+)", lanes, kind, vector) : fmt::format(R"(#if defined(__x86_64__)
+  const uint16_t mask = (uint16_t)((1 << (n < 0 ? 0 : n > {0} ? {0} : n)) - 1);
+  __asm__("vmov{1} %1, %0%{{%2%}}" : "+m"(*({2}_u *)p) : "v"(x), "Yk"(mask));
+  return;
+#endif
+)", lanes, kind, vector);
+}
+
+// g++ does not see the instruction in a selection.
+static std::string chosen(std::string_view max, bool f64, int bytes) {
+  if (bytes < 16) return "";
+  std::string code = bytes == 16 ? R"("{}p{} %1, %0" : "+x"(c) : "x"(x))" : R"("v{}p{} %1, %0, %0" : "+v"(c) : "vm"(x))";
+  return fmt::format("#if defined(__x86_64__) && !defined(__clang__)\n  __asm__({});\n  return c;\n#endif\n",
+                     fmt::format(fmt::runtime(code), max, f64 ? "d" : "s"));
 }
 
 std::string Helpers::add_lanes(const std::string &name, std::string_view body, DType t, int lanes) {
@@ -206,10 +247,10 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
     if (w == "n") return fmt::format("{}", lanes);
     if (w == "B") return fmt::format("{}", bits);
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";
+    if (w == "P") return f64 ? "d" : "s";
+    if (w.starts_with("MASKED")) return masked(w == "MASKEDLOAD", t, lanes, vector(t, lanes));
     if (w == "L") return f64 ? "" : "f";
     if (w == "MAX") return f64 ? "1.7976931348623157e+308" : "3.4028235e+38f";
-    if (w == "FMA")
-      return fmt::format("__asm__(\"vfmadd231p{} %2, %1, %0\" : \"+v\"(c) : \"v\"(a), \"v\"(b));", f64 ? "d" : "s");
     if (w == "SQRT") {
       return bytes == 16 ? fmt::format("__asm__(\"sqrtp{0} %0, %0\" : \"+x\"(x));", f64 ? "d" : "s")
                          : fmt::format("__asm__(\"vsqrtp{0} %0, %0\" : \"+v\"(x));", f64 ? "d" : "s");
@@ -228,6 +269,9 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
         std::string_view f = in.substr(i + 2, end - i - 2);
         out += need_lanes(f, t, lanes);
         i = end;
+      } else if (in.substr(i).starts_with("$CHOOSE(")) {
+        out += chosen(in.substr(i + 8, 3), f64, bytes);
+        i += 11;
       } else if (in.substr(i).starts_with("$EACH(")) {
         size_t end = i + 6;
         for (int depth = 1; depth; end++) depth += in[end] == '(' ? 1 : in[end] == ')' ? -1 : 0;
@@ -240,10 +284,8 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
         i = end - 1;
       } else {
         size_t end = i + 1;
-        while (end < in.size() && ((in[end] >= 'A' && in[end] <= 'Z') || (end == i + 1 && in[end] == 'n'))) {
-          end++;
-          if (in[end - 1] == 'n') break;
-        }
+        if (in[end] == 'n') end++;
+        else while (end < in.size() && in[end] >= 'A' && in[end] <= 'Z') end++;
         out += word(in.substr(i + 1, end - i - 1));
         i = end - 1;
       }

@@ -178,6 +178,53 @@ void same_for_types(const std::vector<const char *> &types, const std::string &k
   same_everywhere(text, {in});
 }
 
+// x * y + z with one rounding, where the machine has it and where it is computed: sums that cancel, that lose all of
+// one side, that are ties or denormal.
+TEST(EmitLoops, FusedProducts) {
+  auto near = [](DType t, uint64_t seed) {  // close to what makes sums cancel and underflow
+    Array a(t, {3000});
+    std::mt19937_64 random(seed);
+    int bits = info(t).bits, mantissa = t == DType::F32 ? 23 : 52;
+    for (int64_t i = 0; i < a.size(); i++) {
+      uint64_t r = random(), exponent = (t == DType::F32 ? 127 : 1023) + random() % 5 - 2;
+      if (i % 5 == 1) exponent = random() % (t == DType::F32 ? 255 : 2047);
+      if (i % 5 == 2) exponent = random() % (t == DType::F32 ? 80 : 560);
+      uint64_t low = i % 3 ? r >> (64 - mantissa) : (r >> 60) << (mantissa - 4);
+      a.set(i, from_bits(t, (r & 1) << (bits - 1) | exponent << mantissa | low));
+    }
+    return a;
+  };
+  std::vector<Array> in;
+  for (DType t : {DType::F32, DType::F64})
+    for (uint64_t seed : {1, 2, 3}) in.push_back(near(t, seed));
+  for (int64_t i = 0; i < 3000; i += 7) {  // z = -(x * y), rounded
+    in[2].set(i, Scalar::of_f32(-(in[0].get(i).as_f32() * in[1].get(i).as_f32())));
+    in[5].set(i, Scalar::of_f64(-(in[3].get(i).as_f64() * in[4].get(i).as_f64())));
+  }
+  std::vector<Array> special = {of(DType::F32, {3000}, 4), of(DType::F32, {3000}, 5), of(DType::F32, {3000}, 6),
+                                of(DType::F64, {3000}, 7), of(DType::F64, {3000}, 8), of(DType::F64, {3000}, 9)};
+  same_everywhere(R"(mlc 1
+
+kernel @k(x: f32[3000], y: f32[3000], z: f32[3000], a: f64[3000], b: f64[3000], c: f64[3000]) -> (f: f32[3000], d: f64[3000], g: f32[3000], e: f64[3000]) {
+  $FEATURES
+  for i in 3000 {
+    f[i] = fma(x[i], y[i], z[i])
+    d[i] = fma(a[i], b[i], c[i])
+  }
+  for i in 3000 vectorize {
+    g[i] = fma(x[i], y[i], z[i])
+  }
+  for i in 3000 vectorize {
+    e[i] = fma(a[i], b[i], c[2999 - i])
+  }
+}
+
+graph @main(x: f32[3000], y: f32[3000], z: f32[3000], a: f64[3000], b: f64[3000], c: f64[3000]) -> (f: f32[3000], d: f64[3000], g: f32[3000], e: f64[3000]) {
+  call @k(x, y, z, a, b, c) -> f, d, g, e
+}
+)", {in, special});
+}
+
 // Integers of every width.
 TEST(EmitLoops, Integers) {
   same_for_types({"i8", "u16", "i32", "u64"}, R"(kernel @k_T(x: T[67], z: T[67]) -> (y: T[20, 67], b: bool[3, 67]) {
