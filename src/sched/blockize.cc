@@ -73,7 +73,24 @@ void blockize(State &s, Args &a) {
     known.bounds.pop(mark);
     now.push_back(in);
   }
-  const Expr *guard = k.guard ? substitute(b, k.guard, outer_axis) : nullptr;
+  // What the loops inside do not decide is decided around; and there no tile outside of the domain has a turn.
+  X around_guard, inner_guard;
+  std::function<void(const Expr *)> sort = [&](const Expr *e) {
+    if (auto *both = as<Binary>(e); both && both->op == Op::And) return sort(both->a), sort(both->b);
+    bool inside = std::any_of(inner.begin(), inner.end(), [&](const Iter &i) { return mentions(e, i.name); });
+    X &guard = inside ? inner_guard : around_guard;
+    X cond{b, inside ? substitute(b, e, outer_axis) : e};
+    guard = guard ? guard && cond : cond;
+  };
+  if (k.guard) sort(k.guard);
+  Known outside(s, loop);
+  if (around_guard) outside.bounds.assume(around_guard.e);
+  for (const Axis &x : outer)
+    if (!provably_less(b, x.binding, x.domain, outside)) {
+      X cond = X{b, x.binding} < X{b, x.domain};
+      around_guard = around_guard ? around_guard && cond : cond;
+    }
+  const Expr *guard = inner_guard.e;
   if (guard)
     for (Place *l : around)
       if (!inner_names.count(l->loop()->iter.name) && !outer_axis.count(l->loop()->iter.name) &&
@@ -83,7 +100,7 @@ void blockize(State &s, Args &a) {
   s.tree.edit<Block>(n, [&](Block &x) { x.axes = b.list(now), x.guard = guard; });
   Block whole{};
   whole.name = s.block_name(a.result(0, block + ".outer"));
-  whole.notes.from = k.notes.from, whole.axes = b.list(outer);
+  whole.notes.from = k.notes.from, whole.axes = b.list(outer), whole.guard = around_guard.e;
   Place *made = s.tree.make(b.make(whole));
   made->nest = true;
   s.tree.replace(loop, made);

@@ -284,7 +284,12 @@ void rfactor(State &s, Args &a) {
   for (const Expr *e : conjuncts_of(k.guard)) {
     bool reduces = false, spatial = false;
     for (Place *l : around)
-      if (mentions(e, l->loop()->iter.name)) (reduce_loops.count(l->loop()->iter.name) ? reduces : spatial) = true;
+      if (mentions(e, l->loop()->iter.name)) {
+        Sym v = l->loop()->iter.name;
+        if (std::none_of(k.axes.begin(), k.axes.end(), [&](const Axis &x) { return uses(x, v); }))
+          refuse(n, "the guard {} of block {} depends on {}, by which it does not count", s.text(e), block, s.name_of(l));
+        (reduce_loops.count(v) ? reduces : spatial) = true;
+      }
     if (reduces && spatial) refuse(n, "the guard {} of block {} mixes spatial and reduce loops", s.text(e), block);
     (reduces ? inside : kept).push_back(reduces ? substitute(b, e, axis_of) : e);
   }
