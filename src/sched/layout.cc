@@ -191,6 +191,14 @@ void transform_layout(State &s, Args &a) {
   Layout l = layout_of(s, a, 2, box, name);
   l.inverse.onto &= equal(box, type->dims);
   const Expr *value = a.attr("pad_value");
+  if (value) {
+    int64_t whole;
+    DType t = type->elem;
+    if (is_float(t) && int_value(value, &whole)) value = b.number(double(whole), t);
+    Kind wanted = is_float(t) ? Kind::Float : t == DType::Bool ? Kind::Bool : Kind::Int;
+    if (value->kind != wanted)
+      bad_step(value->at, "{} holds {}: expected a literal of it, found {}", name, dtype_name(t), s.text(value));
+  }
   if (!l.inverse.onto && !value) {
     std::string image;
     for (const Expr *e : l.inverse.image)

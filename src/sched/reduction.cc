@@ -226,6 +226,12 @@ void rfactor(State &s, Args &a) {
   if (k.inits.empty())
     throw Refused{n->stmt->at, fmt::format("block {} has no initialiser, so that partial results have no start", block),
                   "rfactor before decompose_reduction"};
+  for (Place *u = n->up; u; u = u->up)
+    if (u->block())
+      throw Refused{u->stmt->at,
+                    fmt::format("{} is inside of {}, which knows nothing of another sum over its tiles", s.name_of(loop),
+                                s.name_of(u)),
+                    "rfactor before blockize"};
   Combine c = combine_of(s, n);
   std::vector<Place *> around = loops_around(n);
   std::unordered_set<Sym> reduce_loops, spatial_loops;
