@@ -31,45 +31,83 @@ std::string_view unescape(Reader &r, const char *from, const char *to) {
   return r.b.arena.text(s);
 }
 
-bool lex_int(Reader &r, Value *v, const char *from, const char *to) {
-  uint64_t n = 0;
-  int base = to - from > 2 && from[1] == 'x' ? 16 : 10;
-  auto [p, ec] = std::from_chars(from + (base == 16 ? 2 : 0), to, n, base);
-  if (ec != std::errc() || p != to) return false;
-  v->expr = r.b.integer(int64_t(n), r.offset(from), n > uint64_t(INT64_MAX));
-  return true;
+// What every token leaves behind. The automaton is a leaf without a frame: it ends in jumps to the functions below,
+// which are therefore never inlined.
+template <bool kBare = false> int token(Reader &r, Value *v, const char *from, const char *to, int kind) {
+  r.cursor = to, r.token = from;
+  if (!kBare) r.last = kind;
+  v->at = r.offset(from), v->len = uint32_t(to - from);
+  return kind;
 }
 
-bool lex_float(Reader &r, Value *v, const char *from, const char *to) {
-  double d = 0;
-  uint64_t bits = 0;
-  if (*from == 'n') {
-    d = __builtin_nan("");
-    if (to - from > 3) {  // nan(0xBITS)
-      auto [p, ec] = std::from_chars(from + 6, to - 1, bits, 16);
-      if (ec != std::errc()) return false;
-    }
-  } else if (!parse_number({from, size_t(to - from)}, &d)) {
-    return false;
-  }
-  v->expr = r.b.number(d, r.offset(from), bits);
-  return true;
-}
-
-int fail(Reader &r, const char *at, const char *what) {
+[[gnu::noinline]] int fail(Reader &r, const char *at, const char *what) {
   r.error(r.offset(at), what);
   r.cursor = r.end;
   return MLC_MLC_error;
 }
 
-}  // namespace
+// kSigil: 1 for the @ of a global.
+template <int kKind> [[gnu::noinline]] int name(Reader &r, Value *v, const char *from, const char *to) {
+  constexpr int kSigil = kKind == MLC_GLOBAL;
+  v->sym = r.b.sym({from + kSigil, size_t(to - from - kSigil)});
+  return token(r, v, from, to, kKind);
+}
+template <int kKind> [[gnu::noinline]] int quoted_name(Reader &r, Value *v, const char *from, const char *to) {
+  v->sym = r.b.sym(unescape(r, from + (kKind == MLC_GLOBAL ? 2 : 1), to - 1));
+  return token(r, v, from, to, kKind);
+}
+[[gnu::noinline]] int string(Reader &r, Value *v, const char *from, const char *to) {
+  std::string_view text = unescape(r, from + 1, to - 1);
+  token(r, v, from, to, MLC_STRING);
+  v->text = text.data(), v->len = uint32_t(text.size());
+  return MLC_STRING;
+}
+
+[[gnu::noinline]] int integer(Reader &r, Value *v, const char *from, const char *to) {
+  uint64_t n = 0;
+  if (to - from <= 19 && from[to - from > 1] != 'x') {  // fits
+    for (const char *p = from; p < to; p++) n = n * 10 + uint64_t(*p - '0');
+  } else {
+    int base = from[1] == 'x' ? 16 : 10;
+    auto [p, ec] = std::from_chars(from + (base == 16 ? 2 : 0), to, n, base);
+    if (ec != std::errc() || p != to) return fail(r, from, "the integer does not fit 64 bits");
+  }
+  v->expr = r.b.integer(int64_t(n), r.offset(from), n > uint64_t(INT64_MAX));
+  return token(r, v, from, to, MLC_INT);
+}
+
+[[gnu::noinline]] int number(Reader &r, Value *v, const char *from, const char *to) {
+  double d = 0;
+  uint64_t bits = 0;
+  bool good = true;
+  if (*from == 'n') {
+    d = __builtin_nan("");
+    if (to - from > 3) good = std::from_chars(from + 6, to - 1, bits, 16).ec == std::errc();  // nan(0xBITS)
+  } else {
+    good = parse_number({from, size_t(to - from)}, &d);
+  }
+  if (!good) return fail(r, from, "bad number");
+  v->expr = r.b.number(d, r.offset(from), bits);
+  return token(r, v, from, to, MLC_FLOAT);
+}
+
+template <bool kBare> int scan(Reader &r, Value *v);
+int scan_line(Reader &r, Value *v);
+int scan_type(Reader &r, Value *v);
+
+// Kept for a statement to claim; the next token is the end of the line.
+[[gnu::noinline]] int comment(Reader &r, Value *v, const char *from, const char *to) {
+  r.cursor = to;
+  while (to > from && (to[-1] == ' ' || to[-1] == '\r')) to--;
+  r.comments.push_back({r.offset(r.line_token ? r.line_token : r.end), {from, size_t(to - from)}});
+  return scan<false>(r, v);
+}
 
 // kBare: only the tokens are found, nothing is interned or built (what reading is measured against).
-template <bool kBare> static int scan(Reader &r, Value *v) {
+template <bool kBare> int scan(Reader &r, Value *v) {
   const char *p = r.cursor, *m = nullptr, *s;
-#define T(kind) { r.cursor = p; r.token = s; v->at = r.offset(s); v->len = uint32_t(p - s); return kind; }
-#define T_STRING(t) { r.cursor = p; r.token = s; v->text = t.data(); v->at = r.offset(s); v->len = uint32_t(t.size()); return MLC_STRING; }
-#define QUOTED(from) unescape(r, from, p - 1)
+#define T(kind) { return token<kBare>(r, v, s, p, kind); }
+#define MAKE(function, kind) { return kBare ? token<kBare>(r, v, s, p, kind) : function(r, v, s, p); }
 again:
   s = p;
   /*!re2c
@@ -82,15 +120,13 @@ again:
     global = [A-Za-z0-9_]+ ([./\-]+ [A-Za-z0-9_]+)*;
 
     [ ]+               { goto again; }
-    "#" [^\n\x00]*     {
-      if (kBare) goto again;
-      const char *to = p;
-      while (to > s && (to[-1] == ' ' || to[-1] == '\r')) to--;
-      r.comments.push_back({r.offset(r.line_token ? r.line_token : r.end), {s, size_t(to - s)}});
-      goto again;
+    "#" [^\n\x00]*     { if (kBare) goto again; return comment(r, v, s, p); }
+    "\n"               { if (!kBare) r.lex = scan_line; T(MLC_NL) }
+    "\x00"             {
+      if (s != r.end) return fail(r, s, "NUL byte");
+      p = s;
+      T(kBare || !r.last || r.last == MLC_NL ? MLC_END : MLC_NL)
     }
-    "\n"               { T(MLC_NL) }
-    "\x00"             { if (s == r.end) { p = s; T(MLC_END) } return fail(r, s, "NUL byte"); }
     "\t"               { return fail(r, s, "a tab: indent with spaces"); }
     "\r"               { return fail(r, s, "a carriage return: lines end with a newline alone"); }
 
@@ -109,73 +145,70 @@ again:
     "on" { T(MLC_ON) } "inout" { T(MLC_INOUT) } "scratch" { T(MLC_SCRATCH) } "atomic" { T(MLC_ATOMIC) }
     "none" { T(MLC_NONE) } "true" { T(MLC_TRUE) } "false" { T(MLC_FALSE) }
 
-    digits "." digits ([eE] [+\-]? digits)? | digits [eE] [+\-]? digits | "inf" | "nan" ("(0x" [0-9a-fA-F]+ ")")? {
-      if (!kBare && !lex_float(r, v, s, p)) return fail(r, s, "bad number");
-      T(MLC_FLOAT)
-    }
-    word ("." [A-Za-z0-9_]+)*     { if (!kBare) v->sym = r.b.sym({s, size_t(p - s)}); T(MLC_NAME) }
-    sq                            { if (!kBare) v->sym = r.b.sym(QUOTED(s + 1)); T(MLC_NAME) }
-    "@" global                    { if (!kBare) v->sym = r.b.sym({s + 1, size_t(p - s - 1)}); T(MLC_GLOBAL) }
-    "@" sq                        { if (!kBare) v->sym = r.b.sym(QUOTED(s + 2)); T(MLC_GLOBAL) }
-    digits | "0x" [0-9a-fA-F]+    { if (!kBare && !lex_int(r, v, s, p)) return fail(r, s, "the integer does not fit 64 bits"); T(MLC_INT) }
+    digits "." digits ([eE] [+\-]? digits)? | digits [eE] [+\-]? digits | "inf" | "nan" ("(0x" [0-9a-fA-F]+ ")")?
+                                  { MAKE(number, MLC_FLOAT) }
+    word ("." [A-Za-z0-9_]+)*     { MAKE(name<MLC_NAME>, MLC_NAME) }
+    sq                            { MAKE(quoted_name<MLC_NAME>, MLC_NAME) }
+    "@" global                    { MAKE(name<MLC_GLOBAL>, MLC_GLOBAL) }
+    "@" sq                        { MAKE(quoted_name<MLC_GLOBAL>, MLC_GLOBAL) }
+    digits | "0x" [0-9a-fA-F]+    { MAKE(integer, MLC_INT) }
     (digits | digits "." digits) [A-Za-z_.]  { return fail(r, s, "bad number"); }
-    dq                            {
-      std::string_view t = kBare ? std::string_view() : QUOTED(s + 1);
-      T_STRING(t)
-    }
+    dq                            { MAKE(string, MLC_STRING) }
     ["']  { return fail(r, s, "bad quoted text: no end on this line, or a bad escape (\\n \\t \\\\ \\' \\\" \\xHH)"); }
 
     "->" { T(MLC_ARROW) } "+:" { T(MLC_PART) } "||" { T(MLC_OR) } "&&" { T(MLC_AND) } "==" { T(MLC_EQ) } "!=" { T(MLC_NE) }
     "<=" { T(MLC_LE) } ">=" { T(MLC_GE) } "//" { T(MLC_FLOORDIV) }
+    ":" {
+      if (!kBare && (r.last == MLC_NAME || r.last == MLC_GLOBAL)) r.lex = scan_type;
+      T(MLC_COLON)
+    }
     "[" { T(MLC_LBRACKET) } "]" { T(MLC_RBRACKET) } "(" { T(MLC_LPAREN) } ")" { T(MLC_RPAREN) } "{" { T(MLC_LBRACE) }
-    "}" { T(MLC_RBRACE) } "," { T(MLC_COMMA) } ":" { T(MLC_COLON) } "=" { T(MLC_ASSIGN) } "<" { T(MLC_LT) } ">" { T(MLC_GT) }
+    "}" { T(MLC_RBRACE) } "," { T(MLC_COMMA) } "=" { T(MLC_ASSIGN) } "<" { T(MLC_LT) } ">" { T(MLC_GT) }
     "+" { T(MLC_PLUS) } "*" { T(MLC_STAR) } "/" { T(MLC_SLASH) } "%" { T(MLC_PERCENT) } "!" { T(MLC_BANG) } "-" { T(MLC_MINUS) }
     *    { return fail(r, s, "stray character"); }
   */
 }
 
 // After `name:` a type follows; one whose text was read before is one token. What is not found is read token by token.
-static bool scan_type(Reader &r, Value *v) {
+int scan_type(Reader &r, Value *v) {
+  r.lex = scan<false>;
   const char *p = r.cursor, *s, *m = nullptr;
   while (*p == ' ') p++;
   s = p;
   /*!re2c
     [a-z] [a-z0-9]* ("[" [^[\]'"#\n\x00]* "]")? { goto found; }
-    *  { return false; }
+    *  { return scan<false>(r, v); }
   */
 found:
-  if (*p == '[' || *p == '.' || *p == '_' || (*p >= 'A' && *p <= 'Z')) return false;  // more than this rule knows
-  auto it = r.types.find({s, size_t(p - s)});
-  if (it == r.types.end()) return false;
-  r.cursor = p, r.token = s;
-  v->type = it->second, v->at = r.offset(s), v->len = uint32_t(p - s);
-  return true;
+  bool goes_on = *p == '[' || *p == '.' || *p == '_' || (*p >= 'A' && *p <= 'Z');  // more than this rule knows
+  if (goes_on) return scan<false>(r, v);
+  Sym text = r.type_texts.find({s, size_t(p - s)});
+  if (!text) return scan<false>(r, v);
+  v->type = r.types[text.id];
+  return token(r, v, s, p, MLC_TYPE);
 }
 
-// One NL for a run of line ends, none at the start of the text, one at its end even if the last newline is missing.
-int lex(Value *v, Reader &r) {
+// The first token of a line: comments above it are its own. One NL stands for a run of line ends, none for those at the
+// start of the text; the end of the text gives one where the last newline is missing.
+int scan_line(Reader &r, Value *v) {
   if (r.start_expr) {
     r.start_expr = false;
+    r.lex = scan<false>;
     return r.last = MLC_START_EXPR;
   }
-  if (r.last == MLC_COLON && (r.before_last == MLC_NAME || r.before_last == MLC_GLOBAL) && scan_type(r, v)) {
-    r.before_last = r.last;
-    return r.last = MLC_TYPE;
-  }
-  size_t above = 0;  // comments before it belong to lines above
-  if (r.last == MLC_NL || r.last == 0) r.line_token = nullptr, above = r.comments.size();
-  for (;;) {
-    int kind = scan<false>(r, v);
-    if (kind == MLC_NL && (r.last == MLC_NL || r.last == 0)) continue;
-    if (kind == MLC_END && r.last != MLC_NL && r.last != 0) kind = MLC_NL;
-    if (!r.line_token && kind != MLC_NL) {
-      r.line_token = r.token;
-      for (size_t i = above; i < r.comments.size(); i++) r.comments[i].at = v->at;
-    }
-    r.before_last = r.last;
-    return r.last = kind;
-  }
+  size_t above = r.comments.size();
+  r.line_token = nullptr;
+  int kind;
+  do kind = scan<false>(r, v); while (kind == MLC_NL);
+  r.lex = scan<false>;
+  r.line_token = r.token;
+  for (size_t i = above; i < r.comments.size(); i++) r.comments[i].at = v->at;
+  return kind;
 }
+
+}  // namespace
+
+int (*const first_token)(Reader &, Value *) = scan_line;
 
 size_t scan_all(Reader &r) {
   size_t n = 0;

@@ -4,7 +4,7 @@
 
 namespace mlc {
 
-// Values too big for a Value live in the arena; these structs are never seen outside the parser.
+// Values too big for a Value: these structs are never seen outside the parser (Reader::keep).
 struct PlaceV { Sym device; int32_t index; };
 struct SigV { Syms dims; Params params; Defs results; };
 struct SuffixV { Sym scope; PlaceV place; Attrs attrs; };
@@ -15,7 +15,7 @@ struct HeadMarks { uint32_t notes, from, axes; };
 inline Value at(uint32_t offset) { Value v{}; v.at = offset; return v; }
 inline Value any(const void *p, uint32_t offset = 0) { Value v = at(offset); v.any = const_cast<void *>(p); return v; }
 inline Value expr(const Expr *e, Value first) { Value v = at(first.at); v.expr = e; return v; }
-template <class T> const T &get(Value v) { return *static_cast<const T *>(v.any); }
+template <class T> T get(Reader &r, Value v) { return r.take<T>(v.any); }  // once
 // A list as its first element and `len`; a Def and an Iter as pointer, place and name in `len`.
 template <class T> Value list_value(std::span<const T> l, uint32_t offset = 0) {
   Value v = any(l.data(), offset);
@@ -33,7 +33,7 @@ inline Value no_syms() { return any(nullptr); }
 inline Value no_place() { return any(nullptr); }
 inline Value take_defs(Reader &r, Value v) { return list_value(r.defs.take(r.b, v.mark), v.at); }
 inline Value take_syms(Reader &r, Value v) { return list_value(r.syms.take(r.b, v.mark), v.at); }
-inline PlaceV place_of(Value v) { return v.any ? get<PlaceV>(v) : PlaceV{{}, -1}; }
+inline PlaceV place_of(Reader &r, Value v) { return v.any ? get<PlaceV>(r, v) : PlaceV{{}, -1}; }
 inline std::string_view text_of(Value v) { return {v.text, v.len}; }
 
 // ---- expressions
@@ -49,14 +49,22 @@ inline Value range(Reader &r, Value lo, Value extent) { return expr(r.b.range(lo
 inline Value all(Reader &r, Value v) { return expr(r.b.all(v.at), v); }
 inline Value list(Reader &r, Value v, Exprs items) { return expr(r.b.make_list(items, v.at), v); }
 inline Value map(Reader &r, Value a, Value b) { return expr(r.b.map(as<List>(a.expr), as<List>(b.expr), a.at), a); }
-inline Value call(Reader &r, Value f, Exprs args, Iters iters) {  // f.len: 1 if the callee is an @name
-  return expr(r.b.call(f.sym, args, f.at, f.len == 1, iters), f);
+inline Value call(Reader &r, Value f, Exprs args, Iters iters) {
+  bool global = r.begin[f.at] == '@';
+  return expr(r.b.call(f.sym, args, f.at, global, iters), f);
 }
 inline Value reduction(Reader &r, Value f, Value args, Value iters) {
   Exprs a = r.exprs.take(r.b, args.mark);
   return call(r, f, a, r.iters.take(r.b, iters.mark));
 }
-inline Value callee(Reader &r, Value word) { Value v = word; v.sym = r.intern(word); v.len = 0; return v; }
+inline Value word(Reader &r, Value v) { v.sym = r.intern(v); return v; }  // a reserved word as a name
+// The list that begins with v.
+inline Value first(Reader &r, Value v) {
+  Value list = at(v.at);
+  list.mark = r.exprs.mark();
+  r.exprs.push(v.expr);
+  return list;
+}
 inline Value iter(Value n, Value extent) {
   extent.at = n.at, extent.len = n.sym.id;
   return extent;
@@ -74,10 +82,10 @@ inline int32_t device_index(Reader &r, Value v) {
   return int32_t(i.value);
 }
 inline Value suffix(Reader &r, Sym scope, Value place, Value attrs) {
-  return any(r.keep(SuffixV{scope, place_of(place), attrs_of(attrs)}));
+  return any(r.keep(SuffixV{scope, place_of(r, place), attrs_of(attrs)}));
 }
 inline Value full_type(Reader &r, Value base, Value suffix) {
-  const SuffixV &s = get<SuffixV>(suffix);
+  SuffixV s = get<SuffixV>(r, suffix);
   const Type &t = *base.type;
   Value v = base;
   v.type = r.b.type({t.elem, t.tensor, s.scope, s.place.device, s.place.index, t.dims, s.attrs});
@@ -88,11 +96,9 @@ inline Value signature(Reader &r, Value dims, Value params, Value results) {
 }
 
 // ---- statements
-template <class T> Value stmt(Reader &r, Value first, T node) {
-  node.at = first.at;
-  node.comment = r.claim(first.at);
+template <class T> Value stmt(Reader &r, Value first, const T &node) {
   Value v = at(first.at);
-  v.stmt = r.b.make(node);
+  v.stmt = r.make(node, first.at);
   return v;
 }
 inline void push_stmt(Reader &r, Value v) { r.stmts.push(v.stmt); }
@@ -116,7 +122,7 @@ inline Value body(Reader &r, Value open, Value notes, Value stmts) {
 }
 // Where a body has no place for `attr` and `from` lines.
 inline Stmts plain(Reader &r, Value b) {
-  const BodyV &v = get<BodyV>(b);
+  BodyV v = get<BodyV>(r, b);
   if (!v.notes.attrs.empty()) r.error(v.notes.attrs[0].at, "no `attr` here: it belongs to functions, loops and blocks");
   else if (!v.notes.from.empty()) r.error(b.at, "no `from` line here: it belongs to functions, loops and blocks");
   return v.stmts;
@@ -131,11 +137,12 @@ inline Value values(Reader &r, Value stmts, Value yields, Value *stacks) {
   return any(r.keep(Yield{take_stmts(r, stmts), y, s}));
 }
 inline Value if_value(Reader &r, Value defs, Value cond, Value a, Value b, Value from) {
-  return stmt(r, defs, IfValue{{}, r.defs.take(r.b, defs.mark), cond.expr, get<Yield>(a), get<Yield>(b), syms_of(from)});
+  return stmt(r, defs, IfValue{{}, r.defs.take(r.b, defs.mark), cond.expr, get<Yield>(r, a), get<Yield>(r, b),
+                               syms_of(from)});
 }
 inline Value loop(Reader &r, Value defs, Value it, Value carry, Value until, Value body, Value from) {
   return stmt(r, defs, Loop{{}, r.defs.take(r.b, defs.mark), iter_of(it), r.carries.take(r.b, carry.mark), until.sym,
-                            get<Yield>(body), syms_of(from)});
+                            get<Yield>(r, body), syms_of(from)});
 }
 inline Value store(Reader &r, Value first, bool atomic, Value target, Value e, Value from) {
   return stmt(r, first, Store{{}, atomic, as<Load>(target.expr), e.expr, syms_of(from)});
@@ -170,7 +177,7 @@ inline Value loop_kind(Sym tag, LoopKind kind) {
   return v;
 }
 inline Value for_loop(Reader &r, Value first, Value it, Value kind, Value body) {
-  const BodyV &b = get<BodyV>(body);
+  BodyV b = get<BodyV>(r, body);
   return stmt(r, first, For{{}, LoopKind(kind.len), iter_of(it), kind.sym, b.notes, b.stmts});
 }
 inline Value for_nest(Reader &r, Value first, Value it, Value kind, Value inner) {
@@ -191,7 +198,7 @@ inline void guard(Reader &r, Value first, Value e) {
   g = e.expr;
 }
 inline Value block(Reader &r, Value first, Value n, Value heads, Value inits, Value stmts) {
-  const HeadMarks &m = get<HeadMarks>(heads);
+  HeadMarks m = get<HeadMarks>(r, heads);
   Reader::Head h = r.heads.back();
   r.heads.pop_back();
   Stmts body = take_stmts(r, stmts), init = take_stmts(r, inits);
@@ -200,11 +207,7 @@ inline Value block(Reader &r, Value first, Value n, Value heads, Value inits, Va
 }
 
 // ---- items
-template <class T> Value item(Reader &r, Value first, T node) {
-  node.at = first.at;
-  node.comment = r.claim(first.at);
-  return any(r.b.make(node), first.at);
-}
+template <class T> Value item(Reader &r, Value first, const T &node) { return any(r.make(node, first.at), first.at); }
 inline void add_item(Reader &r, Value v) { r.m->add(static_cast<const Item *>(v.any)); }
 inline void version(Reader &r, Value v) {
   const Int &i = to<Int>(v.expr);
@@ -217,7 +220,7 @@ inline Value file(Reader &r, Value first, Value path, Value attrs) {
   return item(r, first, File{{}, text_of(path), attrs_of(attrs)});
 }
 inline Value device(Reader &r, Value first, Value device, Value target) {
-  PlaceV p = place_of(device);
+  PlaceV p = place_of(r, device);
   return item(r, first, Device{{}, p.device, p.index, target.sym});
 }
 inline Value constant(Reader &r, Value first, Value n, Value t, Value e, Value attrs, Value from) {
@@ -230,24 +233,24 @@ inline Value constant_at(Reader &r, Value first, Value n, Value t, Value path, V
 }
 inline Value func_kind(Value v, FuncKind k) { v.len = uint32_t(k); return v; }
 inline Value function(Reader &r, Value kind, Value n, Value sig, Value place, Value body) {
-  const SigV &s = get<SigV>(sig);
-  const BodyV &b = get<BodyV>(body);
-  PlaceV p = place_of(place);
+  SigV s = get<SigV>(r, sig);
+  BodyV b = get<BodyV>(r, body);
+  PlaceV p = place_of(r, place);
   return item(r, kind, Func{{}, FuncKind(kind.len), n.sym, s.dims, s.params, s.results, p.device, p.index, {}, b.notes,
                             {}, b.stmts, {}});
 }
 inline Value reducer(Reader &r, Value first, Value n, Value sig, Value notes, Value inits, Value stmts) {
-  const SigV &s = get<SigV>(sig);
+  SigV s = get<SigV>(r, sig);
   Stmts body = take_stmts(r, stmts), init = take_stmts(r, inits);
   return item(r, first, Func{{}, FuncKind::Reducer, n.sym, s.dims, s.params, s.results, {}, -1, {}, take_notes(r, notes),
                              init, body, {}});
 }
 inline void part(Reader &r, Value first, bool desc, Value body) {
-  const BodyV &b = get<BodyV>(body);
+  BodyV b = get<BodyV>(r, body);
   r.parts.push({desc, first.at, b.notes, b.stmts});
 }
 inline Value foreign(Reader &r, Value kind, Value n, Value sig, Value target, Value notes, Value parts) {
-  const SigV &s = get<SigV>(sig);
+  SigV s = get<SigV>(r, sig);
   return item(r, kind, Func{{}, FuncKind(kind.len), n.sym, s.dims, s.params, s.results, {}, -1, target.sym,
                             take_notes(r, notes), {}, {}, r.parts.take(r.b, parts.mark)});
 }

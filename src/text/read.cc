@@ -6,7 +6,8 @@ namespace mlc {
 static constexpr size_t kMostText = size_t(0xfffffff0);  // offsets are 32 bits
 
 Reader::Reader(Build &b, std::string_view text, Diag &diag, Module *m)
-    : b(b), diag(diag), m(m), begin(text.data()), end(begin + text.size()), cursor(begin), token(begin), line_token(nullptr) {}
+    : b(b), diag(diag), m(m), lex(first_token), begin(text.data()), end(begin + text.size()), cursor(begin),
+      token(begin), line_token(nullptr) {}
 
 bool Reader::error(uint32_t at, const char *message) {
   if (!failed) diag.error(at, "{}", message);
@@ -43,7 +44,8 @@ Value Reader::array_type_of(Value name, Exprs dims, bool tensor, uint32_t stop) 
   }
   Value v = name;
   v.type = b.type({elem, tensor, {}, {}, -1, dims, {}});
-  types.emplace(std::string_view(begin + name.at, stop - name.at), v.type);
+  Sym text = type_texts.intern({begin + name.at, stop - name.at});
+  if (text.id == types.size()) types.push_back(v.type);
   return v;
 }
 

@@ -2,7 +2,6 @@
 // are not finished yet, and comments that no statement has claimed yet. Only these two and read.cc include it.
 #pragma once
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/build.h"
@@ -29,15 +28,23 @@ struct Value {
 };
 
 // A list that grows: nested lists finish before the outer one goes on, so one stack a type is enough.
-template <class T> struct Scratch {
-  std::vector<T> items;
-  uint32_t mark() const { return uint32_t(items.size()); }
-  void push(const T &t) { items.push_back(t); }
+template <class T> class Scratch {
+ public:
+  uint32_t mark() const { return size_; }
+  void push(const T &t) {
+    if (size_ == room_) grow();
+    items_[size_++] = t;
+  }
   std::span<const T> take(Build &b, uint32_t mark) {
-    auto s = b.arena.copy(items.data() + mark, items.size() - mark);
-    items.resize(mark);
+    auto s = b.arena.copy(items_.data() + mark, size_ - mark);
+    size_ = mark;
     return s;
   }
+
+ private:
+  [[gnu::noinline]] void grow() { items_.resize(room_ = 2 * room_ + 64); }
+  std::vector<T> items_;  // room_ of them, the first size_ in use
+  uint32_t size_ = 0, room_ = 0;
 };
 
 struct Reader {
@@ -48,16 +55,20 @@ struct Reader {
   Module *m;                        // null: one expression is read (read_expr)
   const Expr *result = nullptr;     // of read_expr
 
+  // The lexer's state is the function that finds the next token; returns its kind.
+  int (*lex)(Reader &r, Value *value);
+
   // The lexer's place.
   const char *begin, *end, *cursor;
   const char *token;                // start of the newest token, for syntax errors
   const char *line_token;           // first token of the line
-  int last = 0, before_last = 0;    // kinds of the newest tokens (0: none yet)
+  int last = 0;                     // kind of the newest token (0: none yet)
   bool failed = false;
   uint32_t offset(const char *p) const { return uint32_t(p - begin); }
 
   // Types by their text: a whole type is one token, once it has been read.
-  std::unordered_map<std::string_view, const Type *> types;
+  Names type_texts;
+  std::vector<const Type *> types{nullptr};  // by the Sym of the text
   Value begin_type(Value name);
   Value array_type(Value name, Exprs dims, Value close);
 
@@ -83,14 +94,36 @@ struct Reader {
   };
   std::vector<Head> heads;
 
-  template <class T> T *keep(const T &t) { return b.arena.make(t); }
+  // What is kept is taken once, and its room is used again.
+  template <class T> T *keep(const T &t) {
+    static_assert(sizeof(T) <= kRoom && std::is_trivially_destructible_v<T>);
+    if (rooms.empty()) rooms.push_back(b.arena.bytes(kRoom));
+    void *room = rooms.back();
+    rooms.pop_back();
+    return new (room) T(t);
+  }
+  template <class T> T take(void *room) {
+    rooms.push_back(room);
+    return *static_cast<T *>(room);
+  }
+  static constexpr size_t kRoom = 48;
+  std::vector<void *> rooms;  // free ones
 
   // Comments: pushed by the lexer under the offset of the line that they stand above (or behind), claimed by the
   // innermost statement or item that begins at or before that offset.
   struct Comment { uint32_t at; std::string_view text; };
   std::vector<Comment> comments;
-  std::string_view claim(uint32_t at) { return comments.empty() || comments.back().at < at ? std::string_view() : claim_some(at); }
+  std::string_view claim(uint32_t at) {
+    return comments.empty() || comments.back().at < at ? std::string_view() : claim_some(at);
+  }
   std::string_view claim_some(uint32_t at);
+
+  // A statement or item with its place and comment, copied once.
+  template <class T> const T *make(const T &node, uint32_t at) {
+    T *made = b.arena.make(node);
+    made->kind = T::kKind, made->at = at, made->comment = claim(at);
+    return made;
+  }
 
   Sym intern(Value v) { return b.sym({begin + v.at, v.len}); }
   bool error(uint32_t at, const char *message);  // the first one counts; false
@@ -100,7 +133,8 @@ struct Reader {
   Value array_type_of(Value name, Exprs dims, bool tensor, uint32_t stop);
 };
 
-int lex(Value *value, Reader &r);  // grammar/mlc.re
+// grammar/mlc.re
+extern int (*const first_token)(Reader &r, Value *value);  // the lexer's first state
 size_t scan_all(Reader &r);        // the number of tokens: the lexer alone, nothing interned or built
 std::string expected_list(const std::vector<std::string_view> &tokens);
 
