@@ -43,9 +43,7 @@ int import(const Options &options) {
     diag.print(stderr);
     return 1;
   }
-  std::string text;
-  print(b, m, text);
-  if (write_all(options.get("output"), text, &errors)) return 0;
+  if (write_all(options.get("output"), [&](const Sink &sink) { print(b, m, sink); }, &errors)) return 0;
   fmt::print(stderr, "mlc-import: error: cannot write: {}\n", errors);
   return 1;
 }

@@ -187,8 +187,8 @@ class Driver {
     std::string name = fmt::format("{}-{}.mlc", number_++, stage);
     if (options_.has("keep")) {
       name = options_.get("keep") + "/" + name;
-      std::string text, error;
-      print(*stage_.build, stage_.module, text);
+      std::string error;
+      auto text = [&](const Sink &sink) { print(*stage_.build, stage_.module, sink); };
       if (!write_all(name, text, &error)) return fail("cannot write: " + error), false;
     }
     return reread(stage_, name, stderr, stage);

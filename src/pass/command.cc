@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
@@ -153,14 +154,34 @@ int on_large_stack(const std::function<int()> &f) {
   return run_in_memory(f);
 }
 
-bool write_all(const std::string &path, std::string_view text, std::string *error) {
-  bool standard = path.empty() || path == "-";
+// A file with something in it may be the one that was read: it is mapped, and nodes point into it.
+static bool may_be_mapped(const char *path) {
+  struct stat st;
+  return (path ? stat(path, &st) : fstat(STDOUT_FILENO, &st)) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+bool write_all(const std::string &path, const std::function<void(const Sink &)> &print, std::string *error) {
+  bool standard = path.empty() || path == "-", whole = may_be_mapped(standard ? nullptr : path.c_str());
+  std::string text;
+  if (whole) print([&](std::string_view piece) { text += piece; });
+  errno = 0;
   FILE *f = standard ? stdout : fopen(path.c_str(), "wb");
-  bool ok = f && fwrite(text.data(), 1, text.size(), f) == text.size() && fflush(f) == 0;
-  int why = ok ? 0 : errno;
-  if (f && !standard && fclose(f) != 0 && ok) ok = false, why = errno;
-  if (!ok) *error = standard ? strerror(why) : path + ": " + strerror(why);
-  return ok;
+  int why = f ? 0 : errno;
+  auto check = [&](bool good) { if (!good && !why) why = errno ? errno : EIO; };
+  auto write = [&](std::string_view piece) {
+    if (!why) check(fwrite(piece.data(), 1, piece.size(), f) == piece.size());
+  };
+  if (f) {
+    whole ? write(text) : print(write);
+    check(fflush(f) == 0);
+    if (!standard) check(fclose(f) == 0);
+  }
+  if (why) *error = standard ? strerror(why) : path + ": " + strerror(why);
+  return !why;
+}
+
+bool write_all(const std::string &path, std::string_view text, std::string *error) {
+  return write_all(path, [&](const Sink &sink) { sink(text); }, error);
 }
 
 }  // namespace mlc

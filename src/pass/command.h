@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "pass/pass.h"
+#include "text/text.h"
 
 namespace mlc {
 
@@ -25,5 +26,7 @@ int finished(const std::string &tool, int rc);
 // Writes all of `text` to the file `path`, or to standard output for "" and "-". False: `error` says which file
 // and why.
 bool write_all(const std::string &path, std::string_view text, std::string *error);
+// The same for what `print` gives piece by piece: a large text is held as a whole only if it replaces that of a file.
+bool write_all(const std::string &path, const std::function<void(const Sink &)> &print, std::string *error);
 
 }  // namespace mlc

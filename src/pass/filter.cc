@@ -50,9 +50,8 @@ static int run_filter(const Pass &pass, const Options &options) {
   bool ok = read(b, source, m, diag) && (!pass.verify || check(b, m, diag)) && run_pass(pass, b, m, options, diag);
   diag.print(stderr);
   if (!ok) return 1;
-  std::string text, error;
-  print(b, m, text);
-  if (write_all(options.get("output"), text, &error)) return 0;
+  std::string error;
+  if (write_all(options.get("output"), [&](const Sink &sink) { print(b, m, sink); }, &error)) return 0;
   fprintf(stderr, "mlc-%s: error: cannot write: %s\n", pass.name, error.c_str());
   return 1;
 }
