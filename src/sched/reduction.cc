@@ -16,6 +16,12 @@ void decompose_reduction(State &s, Args &a) {
   const Block k = *n->block();
   std::string block = s.text(k.name);
   if (k.inits.empty()) refuse(n, "block {} has no initialiser", block);
+  for (Place *u = n->up; u; u = u->up)
+    if (u->block() && has_reduce(*u->block()))
+      throw Refused{u->stmt->at,
+                    fmt::format("{} reduces around block {}: the initialiser would run once for each of its tiles",
+                                s.name_of(u), block),
+                    "decompose_reduction before blockize"};
   std::vector<Place *> around = loops_around(n), below;
   auto from = std::find(around.begin(), around.end(), loop);
   if (from == around.end()) refuse(loop, "{} does not stand around block {}", s.name_of(loop), block);
