@@ -87,6 +87,8 @@ class Placer {
     Alloc moved = a;
     moved.def.type = type();
     if (!fits(type()) && !viewed(a.def.name, rest)) moved.def.type = planned(type());
+    if (moved.def.type == a.def.type && why.empty() && line < way.size() && bound_)
+      why = fmt::format("its memory is of all turns of {}", name(to<For>(way[line].stmt).iter.name));
     remark(a, moved.def.type, way, line, why);
     if (shape.type)
       rest = inside(rest, way, 0, scope(a, way, line), a.def.name,

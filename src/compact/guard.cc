@@ -6,11 +6,10 @@
 //
 // What always holds is gone, a bound of a serial loop's own variable becomes the loop's. In a vectorize loop it stays
 // inside: a mask of lanes. Loops bound to tags keep their extents and stay outside.
-#include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
-#include "compact/parts.h"
+#include "compact/side.h"
 #include "ir/edit.h"
 
 namespace mlc {
@@ -82,7 +81,7 @@ class Lifter {
       size_t first = out.size();
       out.insert(out.end(), body.begin(), body.end());
       if (first < out.size() && !i.comment.empty() && out[first]->comment.empty())
-        out[first] = with_comment(b_, out[first], i.comment);
+        out[first] = commented(b_, out[first], i.comment);
       return;
     }
     if (body.empty() && other.empty()) return;
@@ -108,17 +107,32 @@ class Lifter {
         const Expr *end = nullptr;
         if (!anywhere(e)) kept = both(b_, kept, e);
         else if (!mentions(e, f.iter.name)) outside = both(b_, outside, e);
-        else if ((end = bound(f, e))) extent = least(extent, end);
+        else if (f.loop == LoopKind::Serial && (end = end_of(b_, f.iter.name, e, known_))) extent = least(extent, end);
         else kept = both(b_, kept, e);
       }
       body = kept ? b_.stmts({edited(b_, *i, [&](If &n) { n.cond = kept; })}) : i->body;
     }
-    const Stmt *loop = edited(b_, f, [&](For &n) { n.body = body, n.iter.extent = extent; });
-    if (!outside) return out.push_back(loop);
-    std::string_view comment = loop->comment;
-    If around{{}, outside, b_.stmts({with_comment(b_, loop, {})}), {}, false};
+    Stmts done = b_.stmts({edited(b_, f, [&](For &n) { n.body = body, n.iter.extent = extent; })});
+    if (is_int(extent, 1) && f.loop != LoopKind::Bind && dissolves(f, body)) {
+      Stmts once = substitute(b_, body, {{f.iter.name, b_.integer(0)}});
+      Out all(once.begin(), once.end());
+      if (all[0]->comment.empty()) all[0] = commented(b_, all[0], f.comment);
+      done = b_.list(all);
+    }
+    if (!outside) return void(out.insert(out.end(), done.begin(), done.end()));
+    std::string_view comment = done[0]->comment;
+    Out all(done.begin(), done.end());
+    all[0] = commented(b_, all[0], {});
+    If around{{}, outside, b_.list(all), {}, false};
     around.comment = comment;
     out.push_back(b_.make(around));
+  }
+
+  // A loop of one turn says nothing, unless it has attributes or bounds the life of a name.
+  static bool dissolves(const For &f, Stmts body) {
+    return f.notes.attrs.empty() && std::none_of(body.begin(), body.end(), [](const Stmt *s) {
+      return s->kind == Kind::Let || s->kind == Kind::Alloc || s->kind == Kind::View;
+    });
   }
 
   const Expr *least(const Expr *x, const Expr *y) {
@@ -132,29 +146,13 @@ class Lifter {
     return open ? both : s;
   }
 
-  // v + r < n, in a serial loop over v: n - r, else null.
-  const Expr *bound(const For &f, const Expr *cond) {
-    auto *c = as<Binary>(cond);
-    if (f.loop != LoopKind::Serial || !c || c->op < Op::Lt || c->op > Op::Ge) return nullptr;
-    bool less = c->op == Op::Lt || c->op == Op::Le, open = c->op == Op::Lt || c->op == Op::Gt;
-    const Expr *low = less ? c->a : c->b, *high = less ? c->b : c->a;  // low < high, or low <= high
-    Sym v = f.iter.name;
-    size_t mark = known_.mark();
-    known_.index(v);
-    auto a = affine(b_, b_.binary(Op::Sub, low, high), b_.one(v), known_);
-    known_.pop(mark);
-    if (!a || !is_int(a->coefs[0], 1)) return nullptr;
-    const Expr *end = b_.unary(Op::Neg, a->rest);
-    return simplify(b_, open ? end : b_.binary(Op::Add, end, b_.integer(1)), known_);
-  }
-
   // if c { a }  if c { b }   ->   if c { a b }
   void join(Out &out, size_t at) {
     auto *x = as<If>(out[at - 1]), *y = as<If>(out[at]);
     if (!x || !y || x->has_else || y->has_else || !equal(x->cond, y->cond) || reads_memory(x->cond)) return;
     Out body(x->body.begin(), x->body.end());
     if (!y->body.empty() && !y->comment.empty() && y->body[0]->comment.empty())
-      body.push_back(with_comment(b_, y->body[0], y->comment)), body.insert(body.end(), y->body.begin() + 1, y->body.end());
+      body.push_back(commented(b_, y->body[0], y->comment)), body.insert(body.end(), y->body.begin() + 1, y->body.end());
     else body.insert(body.end(), y->body.begin(), y->body.end());
     out[at - 1] = edited(b_, *x, [&](If &n) { n.body = b_.list(body); });
     out.erase(out.begin() + long(at));

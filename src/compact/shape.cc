@@ -4,8 +4,8 @@
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
+#include "compact/side.h"
 #include "ir/edit.h"
-#include "ir/solve.h"
 
 namespace mlc {
 
@@ -77,16 +77,21 @@ class Shaper {
     return extent ? Side{lo, extent} : Side{};
   }
 
-  // A constant that is never less, else an expression that the line of the buffer can say.
+  // A constant that is never less, else an expression that the line of the buffer can say and a person reads.
   const Expr *upper(const Expr *e) {
     if (e->kind == Kind::Int) return e;
     Interval i = interval(e, known_);
     if (i.hi != Interval::kMax && i.hi >= 0) return b_.integer(i.hi);
-    if (!below(e)) return e;
     auto span = span_of(b_, e, below_, known_);
     if (!span) return nullptr;
     const Expr *most = fold(b_, Op::Sub, fold(b_, Op::Add, span->lo, span->extent), b_.integer(1));
-    return below(most) ? nullptr : simplify(b_, most, known_);
+    most = simplify(b_, most, known_);
+    bool plain = !below(most) && provably_less_equal(b_, b_.integer(0), most, known_);
+    each_expr(most, [&](const Expr *x) {
+      auto *c = as<Binary>(x);
+      return plain &= x->kind != Kind::Call && !(c && c->op == Op::Mod);
+    });
+    return plain ? most : nullptr;
   }
 
   bool smaller(const Expr *extent, const Expr *dim) {

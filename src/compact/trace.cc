@@ -1,6 +1,5 @@
-// What was surely written is a box: the loops around a store widen it, one after the other.
-//
-//   for i in 6, j in 64 { t[i0 * 4 + i, j] = .. }       i0 * 4 +: 6, 0 +: 64
+// The walk: statements in the order of the program, with the loops, conditions and names that are known at each.
+#include "compact/side.h"
 #include "compact/trace.h"
 
 #include "arith/affine.h"
@@ -11,90 +10,6 @@
 #include "ir/solve.h"
 
 namespace mlc {
-
-namespace {
-
-const Expr *sum(Build &b, const Expr *x, const Expr *y) { return fold(b, Op::Add, x, y); }
-const Expr *minus(Build &b, const Expr *x, const Expr *y) { return fold(b, Op::Sub, x, y); }
-
-bool mentions_any(const Expr *e, Iters iters) {
-  for (const Iter &i : iters)
-    if (mentions(e, i.name)) return true;
-  return false;
-}
-
-// e = still + moving, where only `moving` mentions the loops.
-void split(Build &b, const Expr *e, bool negative, Iters iters, const Expr *&still, const Expr *&moving) {
-  auto *x = as<Binary>(e);
-  if (x && (x->op == Op::Add || x->op == Op::Sub)) {
-    split(b, x->a, negative, iters, still, moving);
-    return split(b, x->b, negative != (x->op == Op::Sub), iters, still, moving);
-  }
-  const Expr *&part = mentions_any(e, iters) ? moving : still;
-  part = negative ? minus(b, part, e) : sum(b, part, e);
-}
-
-// A condition that says how large `value` is, at least or at most: j * 5 + k < 12 of j * 5 + k.
-//   value < end, or value >= lo; the other one is null
-Side limits(Build &b, const Expr *value, const Expr *cond, const Bounds &known) {
-  auto *c = as<Binary>(cond);
-  if (!c || c->op < Op::Lt || c->op > Op::Ge) return {};
-  bool less = c->op == Op::Lt || c->op == Op::Le, strict = c->op == Op::Lt || c->op == Op::Gt;
-  const Expr *gap = minus(b, less ? c->b : c->a, less ? c->a : c->b);  // > 0, or >= 0
-  const Expr *end = simplify(b, sum(b, sum(b, value, gap), b.integer(strict ? 0 : 1)), known);
-  const Expr *lo = simplify(b, sum(b, minus(b, value, gap), b.integer(strict ? 1 : 0)), known);
-  return cost(end) <= cost(lo) ? Side{nullptr, end} : Side{lo, nullptr};
-}
-
-// The part of a side that limits leave.
-Side within(Build &b, Side s, Side limit, const Bounds &known) {
-  const Expr *end = sum(b, s.lo, s.extent);
-  if (limit.extent && !provably_less_equal(b, end, limit.extent, known))
-    end = provably_less_equal(b, limit.extent, end, known) ? limit.extent : b.call("min", {end, limit.extent});
-  if (limit.lo && !provably_less_equal(b, limit.lo, s.lo, known))
-    s.lo = provably_less_equal(b, s.lo, limit.lo, known) ? limit.lo : simplify(b, b.call("max", {s.lo, limit.lo}), known);
-  return {s.lo, simplify(b, minus(b, end, s.lo), known)};
-}
-
-// lo .. lo + extent - 1 while the loops run.
-Side swept(Build &b, const Side &s, Iters iters, const Bounds &known) {
-  const Expr *still = b.integer(0), *moving = b.integer(0);
-  split(b, simplify(b, s.lo, known), false, iters, still, moving);
-  auto low = span_of(b, moving, iters, known);
-  if (!low) return {};
-  const Expr *extent = low->extent;
-  if (!is_int(s.extent, 1)) {
-    auto high = span_of(b, sum(b, moving, s.extent), iters, known);
-    if (!high) return {};
-    extent = minus(b, minus(b, sum(b, high->lo, high->extent), b.integer(1)), low->lo);
-  }
-  if (mentions_any(low->lo, iters) || mentions_any(extent, iters)) return {};
-  return {simplify(b, sum(b, still, low->lo), known), simplify(b, extent, known)};
-}
-
-}  // namespace
-
-Region hull(Build &b, const Access &a, size_t depth, const Bounds &known) {
-  Region out;
-  Iters iters = Iters(a.iters).subspan(depth);
-  for (const Side &s : a.at) {
-    out.push_back({nullptr, nullptr});
-    if (!s.lo) continue;
-    out.back() = swept(b, s, iters, known);
-    for (const Cond &c : a.conds) {
-      if (c.loop != kNoLoop || !is_int(s.extent, 1) || !out.back().lo) continue;
-      Side limit = limits(b, s.lo, c.holds, known);
-      for (const Expr **e : {&limit.lo, &limit.extent}) {
-        if (!*e || !mentions_any(*e, iters)) continue;
-        Side all = swept(b, {*e, b.integer(1)}, iters, known);
-        if (!all.lo || e == &limit.lo) *e = all.lo;
-        else *e = minus(b, sum(b, all.lo, all.extent), b.integer(1));
-      }
-      if (limit.lo || limit.extent) out.back() = within(b, out.back(), limit, known);
-    }
-  }
-  return out;
-}
 
 bool Trace::names_of(const Expr *e, const std::unordered_set<Sym> &names) {
   if (names.empty()) return false;
@@ -176,22 +91,11 @@ void Trace::branch(const Expr *cond, const std::function<void()> &inner) {
   std::vector<Cond> all;
   conjuncts(substitute(b_, cond, lets_), parts);
   for (const Expr *e : parts) {
-    auto *c = as<Binary>(e);
     size_t k = iters_.size();
     while (k > 0 && !mentions(e, iters_[k - 1].name)) k--;
-    bool taken = false;
-    if (k > 0 && c && c->op >= Op::Lt && c->op <= Op::Ge) {
-      bool less = c->op == Op::Lt || c->op == Op::Le, strict = c->op == Op::Lt || c->op == Op::Gt;
-      Sym v = iters_[k - 1].name;
-      auto a = affine(b_, minus(b_, less ? c->a : c->b, less ? c->b : c->a), b_.one(v), known_);
-      if (a && is_int(a->coefs[0], 1)) {
-        const Expr *end = b_.unary(Op::Neg, a->rest);
-        if (!strict) end = sum(b_, end, b_.integer(1));
-        iters_[k - 1].extent = simplify(b_, b_.call("min", {iters_[k - 1].extent, end}), known_);
-        taken = true;
-      }
-    }
-    all.push_back({e, taken ? k - 1 : kNoLoop});
+    const Expr *end = k ? end_of(b_, iters_[k - 1].name, e, known_) : nullptr;
+    if (end) iters_[k - 1].extent = simplify(b_, b_.call("min", {iters_[k - 1].extent, end}), known_);
+    all.push_back({e, end ? k - 1 : kNoLoop});
   }
   conds_.insert(conds_.end(), all.begin(), all.end());
   known_.assume(cond);
@@ -363,170 +267,6 @@ void Trace::access(Access a, const Expr *at, bool sure) {
     for (const Expr *e : l->index) known &= !reads_memory(e);
   a.conds.clear();
   if (known) writes_.push_back({a, iters_.size(), false, {}});
-}
-
-bool Trace::fresh(const Access &read) {
-  for (const Write &w : writes_)
-    if (same(w, read)) return true;
-  for (Write &w : writes_) {
-    if (!holds_now(w, read)) continue;
-    if (!w.boxed) w.box = box(w), w.boxed = true;
-    if (!w.box) continue;
-    Region r = hull(b_, read, w.depth, known_);
-    bool inside = true;
-    for (size_t d = 0; inside && d < r.size(); d++) {
-      Side have = (*w.box)[d], want = r[d];
-      if (!have.lo) continue;
-      if (!want.lo) want = {b_.integer(0), type_->dims[d]};
-      inside = provably_less_equal(b_, have.lo, want.lo, known_) &&
-               provably_less_equal(b_, sum(b_, want.lo, want.extent), sum(b_, have.lo, have.extent), known_);
-    }
-    if (inside) return true;
-  }
-  return false;
-}
-
-// A condition on loops that are still open, which the read stands in too: it holds there.
-bool Trace::holds_now(const Write &w, const Access &read) {
-  return std::all_of(w.access.conds.begin(), w.access.conds.end(), [&](const Cond &c) {
-    if (closed(w, c)) return true;
-    auto there = [&](const Cond &r) { return equal(c.holds, r.holds); };
-    return std::any_of(read.conds.begin(), read.conds.end(), there) || prove(b_, c.holds, known_);
-  });
-}
-// It is about loops that are closed: their extents have it, or `box` has.
-bool Trace::closed(const Write &w, const Cond &c) const {
-  return (c.loop != kNoLoop && c.loop >= w.depth) || mentions_any(c.holds, Iters(w.access.iters).subspan(w.depth));
-}
-
-// The read stands in loops like those of the write, under its conditions.
-bool Trace::same(const Write &w, const Access &read) {
-  auto equal_or_null = [](const Expr *x, const Expr *y) { return x == y || (x && y && equal(x, y)); };
-  for (size_t d = 0; d < read.at.size(); d++)
-    if (!equal_or_null(w.access.at[d].lo, read.at[d].lo) || !equal_or_null(w.access.at[d].extent, read.at[d].extent))
-      return false;
-  if (!holds_now(w, read)) return false;
-  for (const Cond &c : w.access.conds) {
-    bool limit = c.loop != kNoLoop && c.loop >= w.depth;
-    auto there = [&](const Cond &r) { return equal(c.holds, r.holds); };
-    if (!limit && closed(w, c) && std::none_of(read.conds.begin(), read.conds.end(), there)) return false;
-  }
-  for (size_t i = w.depth; i < w.access.iters.size(); i++) {
-    const Iter &it = w.access.iters[i];
-    bool used = false;
-    for (const Side &s : w.access.at) used |= s.lo && (mentions(s.lo, it.name) || mentions(s.extent, it.name));
-    for (const Cond &c : w.access.conds) used |= mentions(c.holds, it.name);
-    if (!used) {
-      if (!provably_less(b_, b_.integer(0), it.extent, known_)) return false;
-      continue;
-    }
-    bool found = false;
-    for (size_t k = w.depth; k < read.iters.size(); k++)
-      found |= read.iters[k].name == it.name && equal(read.iters[k].extent, it.extent);
-    if (!found) return false;
-  }
-  return true;
-}
-
-// ---- boxes
-
-std::optional<Region> Trace::box(const Write &w) {
-  // Conditions are extents of loops that are closed, or say how far a side goes; any other may not hold.
-  std::vector<std::pair<size_t, Side>> limited;
-  Iters iters = Iters(w.access.iters).subspan(w.depth);
-  for (const Cond &c : w.access.conds) {
-    if ((c.loop != kNoLoop && c.loop >= w.depth) || !closed(w, c)) continue;
-    bool used = false;
-    for (size_t d = 0; d < w.access.at.size() && !used; d++) {
-      const Side &s = w.access.at[d];
-      if (!s.lo || !is_int(s.extent, 1) || !mentions_any(s.lo, iters)) continue;
-      Side limit = limits(b_, s.lo, c.holds, known_);
-      const Expr *e = limit.lo ? limit.lo : limit.extent;
-      used = e && !mentions_any(e, iters);
-      if (used) limited.push_back({d, limit});
-    }
-    if (!used) return std::nullopt;
-  }
-  size_t mark = known_.mark();
-  for (const Iter &i : iters) known_.range(i.name, i.extent);
-  std::optional<Region> r = widened(w.access, w.depth);
-  known_.pop(mark);
-  if (!r) r = inverted(w.access, w.depth);
-  for (auto &[d, limit] : limited)
-    if (r) (*r)[d] = within(b_, (*r)[d], limit, known_);
-  return r;
-}
-
-// One loop after the other, from the innermost: where it moves one side by no more than what is written at each turn.
-std::optional<Region> Trace::widened(const Access &w, size_t depth) {
-  Region r = w.at;
-  const Expr *one = b_.integer(1), *zero = b_.integer(0);
-  for (size_t k = w.iters.size(); k-- > depth;) {
-    Sym v = w.iters[k].name;
-    const Expr *n = w.iters[k].extent, *last = minus(b_, n, one);
-    Side *moves = nullptr;
-    for (Side &s : r) {
-      if (!s.lo || (!mentions(s.lo, v) && !mentions(s.extent, v))) continue;
-      if (moves) return std::nullopt;
-      moves = &s;
-    }
-    bool some = provably_less_equal(b_, one, n, known_);
-    if (!moves) {
-      if (!some) return std::nullopt;
-      continue;
-    }
-    auto a = affine(b_, moves->lo, b_.one(v), known_);
-    if (!a || !provably_less_equal(b_, one, a->coefs[0], known_)) return std::nullopt;
-    const Expr *c = a->coefs[0];
-    auto at = [&](const Expr *e, const Expr *turn) { return substitute(b_, e, {{v, turn}}); };
-    if (!mentions(moves->extent, v) && provably_equal(b_, c, moves->extent, known_)) {
-      *moves = {simplify(b_, a->rest, known_), simplify(b_, fold(b_, Op::Mul, c, n), known_)};
-      continue;
-    }
-    // The next turn begins no later than this one ends.
-    if (!some) return std::nullopt;
-    size_t mark = known_.mark();
-    known_.assume(b_.binary(Op::Lt, b_.name(v), last));
-    const Expr *next = at(moves->lo, b_.binary(Op::Add, b_.name(v), one));
-    bool joined = provably_less_equal(b_, next, sum(b_, moves->lo, moves->extent), known_);
-    known_.pop(mark);
-    if (!joined) return std::nullopt;
-    const Expr *lo = at(moves->lo, zero), *end = at(sum(b_, moves->lo, moves->extent), last);
-    *moves = {simplify(b_, lo, known_), simplify(b_, minus(b_, end, lo), known_)};
-  }
-  return r;
-}
-
-// All loops at once: t[f // 8, f % 8] is written whole.
-std::optional<Region> Trace::inverted(const Access &w, size_t depth) {
-  Iters all = Iters(w.iters).subspan(depth);
-  std::vector<const Expr *> vars, extents, moving;
-  std::vector<Sym> names;
-  Region r = w.at;
-  for (const Iter &i : all) {
-    bool used = false;
-    if (mentions_any(i.extent, all)) return std::nullopt;
-    for (const Side &s : w.at) used |= s.lo && mentions(s.lo, i.name);
-    if (used) vars.push_back(b_.name(i.name)), extents.push_back(i.extent);
-    else if (!provably_less(b_, b_.integer(0), i.extent, known_)) return std::nullopt;
-  }
-  std::vector<size_t> dims;
-  size_t mark = known_.mark();
-  for (const Iter &i : all) known_.range(i.name, i.extent);
-  for (size_t d = 0; d < r.size(); d++) {
-    if (!r[d].lo || !mentions_any(r[d].lo, all)) continue;
-    if (!is_int(r[d].extent, 1)) return known_.pop(mark), std::nullopt;
-    const Expr *still = b_.integer(0), *part = b_.integer(0);
-    split(b_, simplify(b_, r[d].lo, known_), false, all, still, part);
-    r[d].lo = still, moving.push_back(part), dims.push_back(d);
-    names.push_back(b_.sym("side " + std::to_string(d)));
-  }
-  known_.pop(mark);
-  const Map *map = b_.map(b_.make_list(b_.list(vars)), b_.make_list(b_.list(moving)));
-  auto back = inverse(b_, *map, b_.list(extents), names, known_);
-  if (!back || !back->onto) return std::nullopt;
-  for (size_t i = 0; i < dims.size(); i++) r[dims[i]].extent = back->image[i];
-  return r;
 }
 
 }  // namespace mlc

@@ -26,9 +26,6 @@ struct Access {
   std::vector<bool> ranged = {};    // dimensions that have a range, `:` or no subscript in the text
 };
 
-// The values of an access's sides while its loops from `depth` on run; a side without bounds becomes {null, null}.
-Region hull(Build &b, const Access &a, size_t depth, const Bounds &known);
-
 class Trace {
  public:
   // `known`: what holds at the piece; left as it was.
@@ -65,6 +62,9 @@ class Trace {
   std::optional<Access> region(const Load &l, bool read, bool write);  // null: another buffer
   void access(Access a, const Expr *at, bool sure);
   bool fresh(const Access &read);
+  const Expr *end(const Side &s) const;
+  bool starts(const Side &s, const Expr *at) const;  // no later than there
+  bool ends(const Side &s, const Expr *at) const;    // no sooner
   bool same(const Write &w, const Access &read);
   bool holds_now(const Write &w, const Access &read);
   bool closed(const Write &w, const Cond &c) const;
