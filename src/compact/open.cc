@@ -52,24 +52,6 @@ bool touches(const Stmt *s, Sym buffer) {
   return found;
 }
 
-const Stmt *with_comment(Build &b, const Stmt *s, std::string_view comment) {
-  auto with = [&](auto &node) -> const Stmt * { return edited(b, node, [&](auto &n) { n.comment = comment; }); };
-  switch (s->kind) {
-    case Kind::For: return with(to<For>(s));
-    case Kind::If: return with(to<If>(s));
-    case Kind::While: return with(to<While>(s));
-    case Kind::Store: return with(to<Store>(s));
-    case Kind::Alloc: return with(to<Alloc>(s));
-    case Kind::View: return with(to<View>(s));
-    case Kind::Let: return with(to<Let>(s));
-    case Kind::Assume: return with(to<Assume>(s));
-    case Kind::CallStmt: return with(to<CallStmt>(s));
-    case Kind::Compute: return with(to<Compute>(s));
-    case Kind::Block: return with(to<Block>(s));
-    default: return s;
-  }
-}
-
 namespace {
 
 class Opener {
@@ -271,7 +253,7 @@ class Flattener {
   void add_comment(const Stmt *&s, const std::string &text) {
     std::string all = std::string(s->comment);
     if (all == text || all.ends_with("\n" + text)) return;
-    s = with_comment(b_, s, b_.arena.text(all.empty() ? text : all + "\n" + text));
+    s = commented(b_, s, b_.arena.text(all.empty() ? text : all + "\n" + text));
   }
 
   void stmt(const Stmt *s, Out &out, std::string &up) {

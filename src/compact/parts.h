@@ -28,7 +28,5 @@ void conjuncts(const Expr *e, std::vector<const Expr *> &out);
 bool anywhere(const Expr *cond);
 // s, or anything in it, names the buffer.
 bool touches(const Stmt *s, Sym buffer);
-// Another comment above a statement.
-const Stmt *with_comment(Build &b, const Stmt *s, std::string_view comment);
 
 }  // namespace mlc

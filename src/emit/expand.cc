@@ -89,18 +89,6 @@ void Expander::stmt(const Stmt *s, Out &out) {
   }
 }
 
-const Stmt *commented(Build &b, const Stmt *s, std::string_view comment) {
-  auto with = [&](auto &node) -> const Stmt * { return edited(b, node, [&](auto &n) { n.comment = comment; }); };
-  switch (s->kind) {
-    case Kind::For: return with(to<For>(s));
-    case Kind::If: return with(to<If>(s));
-    case Kind::Store: return with(to<Store>(s));
-    case Kind::Alloc: return with(to<Alloc>(s));
-    case Kind::Let: return with(to<Let>(s));
-    default: return s;
-  }
-}
-
 // The comment of what became of s: its own lines, then `what`.
 std::string_view Expander::comment_of(const Stmt &s, const std::string &what) {
   return b_.arena.text(std::string(s.comment) + (s.comment.empty() ? "" : "\n") + "# " + what);

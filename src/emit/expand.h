@@ -28,7 +28,4 @@ namespace mlc {
 // A kernel, scalar function or planned graph; the function itself if there is nothing to do. Null after an error.
 const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag);
 
-// The statement with another comment above it.
-const Stmt *commented(Build &b, const Stmt *s, std::string_view comment);
-
 }  // namespace mlc

@@ -261,6 +261,28 @@ const Stmt *with_bodies(Build &b, const Stmt *s, const std::function<Stmts(Stmts
   }
 }
 
+const Stmt *commented(Build &b, const Stmt *s, std::string_view comment) {
+  auto with = [&](auto &node) -> const Stmt * { return edited(b, node, [&](auto &n) { n.comment = comment; }); };
+  switch (s->kind) {
+    case Kind::Let: return with(to<Let>(s));
+    case Kind::IfValue: return with(to<IfValue>(s));
+    case Kind::Loop: return with(to<Loop>(s));
+    case Kind::Store: return with(to<Store>(s));
+    case Kind::Compute: return with(to<Compute>(s));
+    case Kind::Alloc: return with(to<Alloc>(s));
+    case Kind::View: return with(to<View>(s));
+    case Kind::CallStmt: return with(to<CallStmt>(s));
+    case Kind::Assume: return with(to<Assume>(s));
+    case Kind::Code: return with(to<Code>(s));
+    case Kind::Dataflow: return with(to<Dataflow>(s));
+    case Kind::For: return with(to<For>(s));
+    case Kind::If: return with(to<If>(s));
+    case Kind::While: return with(to<While>(s));
+    case Kind::Block: return with(to<Block>(s));
+    default: return s;
+  }
+}
+
 const Stmt *rewrite_exprs(Build &b, const Stmt *s, const ExprMap &f) {
   return with_bodies(b, rewrite_heads(b, s, f), [&](Stmts body) { return rewrite_exprs(b, body, f); });
 }

@@ -38,6 +38,8 @@ using StmtMap = std::function<void(const Stmt *, std::vector<const Stmt *> &out)
 Stmts rewrite_stmts(Build &b, Stmts s, const StmtMap &f);
 // The same statement with other nested bodies: f is called once for each, in order.
 const Stmt *with_bodies(Build &b, const Stmt *s, const std::function<Stmts(Stmts)> &f);
+// The statement with another comment above it.
+const Stmt *commented(Build &b, const Stmt *s, std::string_view comment);
 
 // Replaces names by expressions: values, dimensions, loop variables, and buffers (where the replacement is a Name).
 // Iterators that bind the same name inside hide it; those that a replacement would run into are renamed (k -> k_1).
