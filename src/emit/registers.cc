@@ -40,6 +40,7 @@ class Uses {
     });
   }
   void access(const Load &l) {
+    if (!fixed) return;
     Bounds known(b_);
     if (lane_) known.index(lane_);
     X at = lit(b_, int64_t(0));
