@@ -5,7 +5,7 @@
 //       y[j0 * 16 + j1] = ..                             y[j0 * 16 + j1] = ..
 //
 // What always holds is gone, a bound of a serial loop's own variable becomes the loop's. In a vectorize loop it stays
-// inside: a mask of lanes. Loops bound to tags keep their extents and stay outside.
+// inside: a mask of lanes. Loops bound to tags keep their extents; the outermost one of a tag stays outside.
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
@@ -92,14 +92,17 @@ class Lifter {
   }
 
   void loop(const For &f, Out &out) {
+    bool launch = f.loop == LoopKind::Bind && std::find(tags_.begin(), tags_.end(), f.tag) == tags_.end();
     size_t mark = known_.mark();
     enter(known_, &f, 0);
+    if (launch) tags_.push_back(f.tag);
     Stmts body = list(f.body);
+    if (launch) tags_.pop_back();
     known_.pop(mark);
     if (body.empty()) return;
     const Expr *extent = f.iter.extent, *outside = nullptr;
     auto *i = body.size() == 1 ? as<If>(body[0]) : nullptr;
-    if (i && !i->has_else && i->comment.empty() && f.loop != LoopKind::Bind) {
+    if (i && !i->has_else && i->comment.empty() && !launch) {
       std::vector<const Expr *> parts;
       conjuncts(i->cond, parts);
       const Expr *kept = nullptr;
@@ -160,6 +163,7 @@ class Lifter {
 
   Build &b_;
   Bounds known_;
+  std::vector<Sym> tags_;  // of the bound loops around
 };
 
 }  // namespace

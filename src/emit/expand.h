@@ -6,19 +6,11 @@
 //                                                                  for k in 8 { sum[] = sum[] + x[i, k] }
 //                                                                  y[i] = max(sum[], 0.0)
 //                                                                }
-//   for i in n                                              ->   for i in n {
-//   for k in 8 {                                                   y[2 * i] = 0.0
-//     block y {                                                    for k in 8 {
-//       spatial j in 2 * n = 2 * i                                   y[2 * i] = y[2 * i] + x[i, k]
-//       reduce q in 8 = k                                          }
-//       init y[j] = 0.0                                          }
-//       y[j] = y[j] + x[j // 2, q]
 //
 // A reduction inside an expression folds from its identity, in the order of its iterators; under a `where` it stands
-// in an `if`, so that nothing more is loaded than the program would. An initialiser moves in front of the loops that
-// its block alone stands in and that only reduce axes use; elsewhere it is an `if`. What is left: For If While Let
-// Store Alloc View CallStmt Assume, and expressions without reductions. The first statement made of a compute or
-// block carries its text as a comment.
+// in an `if`, so that nothing more is loaded than the program would. Blocks dissolve as compact/compact.h has it. What is
+// left: For If While Let Store Alloc View CallStmt Assume, and expressions without reductions. The first statement made
+// of a compute carries its text as a comment.
 #pragma once
 #include "base/diag.h"
 #include "ir/module.h"

@@ -2,9 +2,9 @@
 """Random kernels x random schedules: test/fuzz/schedules.py [--count N] [--seed N] [--steps N] [--compile EVERY]
 
 Each kernel is changed by random steps, one call of mlc-schedule each; what is refused is drawn again. After every step
-mlc-equiv compares the kernel with what it was at first, and mlc-fmt must print the text as it is. Every EVERYth end is
-lowered to C++, compiled with warnings as errors and run against mlc-run. What differs is kept in build/fuzz/schedules
-as NAME.mlc (the kernel with the script that breaks it).
+mlc-equiv compares the kernel with what it was at first, and mlc-fmt must print the text as it is; the end of it goes
+through mlc-compact in the same way. Every EVERYth end is lowered to C++, compiled with warnings as errors and run
+against mlc-run. What differs is kept in build/fuzz/schedules as NAME.mlc (the kernel with the script that breaks it).
 """
 import argparse
 import os
@@ -306,6 +306,11 @@ def one(seed, o, counts):
                 return s, now, "mlc-fmt prints it in another way"
             now = made.stdout
             done += s
+        small = run("mlc-compact", now)
+        (folder / "small.mlc").write_text(small.stdout)
+        same = small if small.returncode else run("mlc-equiv", "", "--runs", 4, folder / "before.mlc", folder / "small.mlc")
+        if same.returncode or run("mlc-fmt", small.stdout).stdout != small.stdout:
+            return done, text, ("mlc-compact: " + same.stdout + same.stderr)[:1500]
         if o.compile and seed % o.compile == 0 and " in shared" not in now:  # which a CPU has not
             why = compiled(folder, text, now, seed)
             if why:
