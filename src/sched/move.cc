@@ -250,6 +250,9 @@ void reverse_compute_at(State &s, Args &a) {
           }
         }
     for (size_t d = 0; d < r.index.size(); d++) {
+      if (!(*ready)[d].dense && !is_int(type->dims[d], 1))
+        refuse(n, "a turn of {} makes elements of {} that do not lie side by side in dimension {}", s.name_of(loop),
+               s.text(r.buffer), d);
       const Axis *x = plain_axis(k, r.index[d]);
       if (x) {
         if (x->kind == AxisKind::Spatial) {

@@ -283,7 +283,8 @@ Region hull(State &s, const Region &a, const Region &c, const Bounds &known) {
          c_last = provably_less_equal(b, a_end.e, c_end.e, known);
     X end = a_last ? a_end : c_last ? c_end : max(a_end, c_end);
     out.push_back({simplify(b, lo.e, known), simplify(b, (end - lo).e, known),
-                   a[d].exact && c[d].exact && (a_first || c_first) && (a_last || c_last), false});
+                   a[d].exact && c[d].exact && (a_first || c_first) && (a_last || c_last),
+                   a[d].dense && c[d].dense && equal(a[d].lo, c[d].lo) && equal(a[d].extent, c[d].extent)});
   }
   return out;
 }

@@ -32,7 +32,7 @@ struct Extent {
 };
 using Region = std::vector<Extent>;
 Region region(State &s, Place *block, const Access &a, Place *scope);
-// The smallest box that holds both, by the rules of arith. It is not dense.
+// The smallest box that holds both, by the rules of arith. It is dense only where they are the same.
 Region hull(State &s, const Region &a, const Region &b, const Bounds &known);
 
 // Leaf blocks below n, in order; and the leaf statements that are none but access buffers.
