@@ -128,7 +128,18 @@ Text ExprPrinter::number(const Expr *e, DType t) {
   return {s, prec, t, false, ""};
 }
 
+constexpr int kDeepest = 2000;  // of nested expressions, which compilers and readers have to take
+
 Text ExprPrinter::print(const Expr *e, DType want) {
+  struct Level {
+    int &depth;
+    explicit Level(int &d) : depth(d) { depth++; }
+    ~Level() { depth--; }
+  } level(depth_);
+  if (depth_ > kDeepest) {
+    fail(e->at, fmt::format("expressions are nested more than {} deep: values of their own in between help", kDeepest));
+    return {"0", kPrimary, want, false, ""};
+  }
   if (scope_.lanes.whole() && varies(e)) return lanes(e, want);
   switch (e->kind) {
     case Kind::Int: return number(e, want == DType::Invalid ? DType::I64 : want);
@@ -288,9 +299,13 @@ Text ExprPrinter::binary(const Binary &e, DType want) {
     std::string s = fmt::format("{} {} {}", wrap(a, kSum), op.text, wrap(b, kSum));
     return {s, op.prec, DType::Bool, wild, ""};
   }
-  DType t = type(&e, want);
+  bool known = typed_ == &e;  // operands of arithmetic have the type of the whole: asked for once
+  DType t = known ? want : type(&e, want);
+  typed_ = e.a;
   Text a = print(e.a, t);
+  typed_ = e.b;
   Text b = print(e.b, t);
+  typed_ = nullptr;
   return arithmetic(e.op, t, a, b, e);
 }
 

@@ -76,6 +76,8 @@ class ExprPrinter {
   std::string pointer(const Entity &e, Exprs index);
 
  private:
+  const Expr *typed_ = nullptr;  // what is printed next has the type that is wanted
+  int depth_ = 0;
   const Expr *place(const Entity &e, Exprs index);
   // expr_lanes.cc: of what differs from lane to lane
   Text lanes(const Expr *e, DType want);
