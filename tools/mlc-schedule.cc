@@ -3,6 +3,7 @@
 
 #include "check/check.h"
 #include "pass/command.h"
+#include "pass/verify.h"
 #include "sched/apply.h"
 #include "text/text.h"
 
@@ -51,8 +52,13 @@ int run_tool(const Options &options) {
       text += "# " + print_step(b, step) + "\n" + print(b, static_cast<const Item *>(&f)) + "\n\n";
     };
   std::vector<const Schedule *> trace;
-  bool ok =
-      read(b, source, m, diag) && check(b, m, diag) && apply_schedules(b, m, how, diag, &trace) && check(b, m, diag);
+  bool ok = read(b, source, m, diag) && check(b, m, diag);
+  Module before = m;
+  ok = ok && apply_schedules(b, m, how, diag, &trace) && check(b, m, diag);
+  if (ok && verify_wanted() && !how.unsafe) {
+    verify_same(b, before, m, options.files.empty() ? "" : options.files[0], diag);
+    ok = !diag.errors();
+  }
   diag.print(stderr);
   if (!ok) return 1;
   if (options.has("trace")) {

@@ -232,6 +232,8 @@ void cache_inplace(State &s, Args &a) {
   if (!reads(s, n, buffer) || !n->block()->inits.empty())
     throw Refused{n->stmt->at, fmt::format("block {} does not change what it finds in {}", block, s.text(buffer)),
                   fmt::format("cache_write({}, {}, {})", block, s.text(buffer), scope_text(s, scope))};
+  if (has_scan(*n->block()))
+    refuse(n, "block {} may read only what its earlier turns wrote: there may be nothing to copy in", block);
   std::string name = a.result(0, s.text(buffer) + "." + scope_text(s, scope));
   std::vector<Access> touched = accesses_to(s, n, buffer, false), written = accesses_to(s, n, buffer, true);
   touched.insert(touched.end(), written.begin(), written.end());

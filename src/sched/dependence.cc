@@ -137,13 +137,15 @@ bool could_be_private(State &s, Place *loop, Sym buffer) {
 
 }  // namespace
 
-std::string dependence(State &s, Place *loop) {
+std::string dependence(State &s, Place *loop, bool bound) {
   auto all = touches(s, loop);
   std::vector<Sym> written;
   for (const Touch &t : all)
     if (t.access.write && std::find(written.begin(), written.end(), t.access.buffer) == written.end())
       written.push_back(t.access.buffer);
   for (Sym buffer : written) {
+    const Type *type = s.type_of_buffer(buffer);
+    if (bound && type && s.text(type->scope) == "shared") continue;
     if (is_private(s, loop, buffer)) continue;
     std::vector<Region> regions;
     bool blocks = true;

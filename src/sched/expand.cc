@@ -98,9 +98,8 @@ class Expansion {
   }
 
   bool surely_runs(Iters reduce, Iters spatial) {
-    Bounds known(b_);
-    enter(known, *s_.original());
-    enter(known, spatial);
+    Known known(s_, place_);  // what is assumed in front too
+    enter(known.bounds, spatial);
     for (const Iter &i : reduce)
       if (!provably_less_equal(b_, b_.integer(1), i.extent, known)) return false;
     return true;
@@ -205,9 +204,10 @@ class Expansion {
     }
     auto both = [&](const Expr *x) { return cond ? static_cast<const Expr *>(b_.binary(Op::And, cond, x)) : x; };
     if (auto *c = as<Call>(e); c && !c->global && b_.text(c->callee) == "where") {
-      const Expr *a = without_folds(c->args[1], iters, both(c->args[0]));
-      const Expr *z = without_folds(c->args[2], iters, both(b_.unary(Op::Not, c->args[0])));
-      return b_.call(c->callee, b_.list({without_folds(c->args[0], iters, cond), a, z}), c->at);
+      const Expr *chosen = without_folds(c->args[0], iters, cond);
+      const Expr *a = without_folds(c->args[1], iters, both(chosen));
+      const Expr *z = without_folds(c->args[2], iters, both(b_.unary(Op::Not, chosen)));
+      return b_.call(c->callee, b_.list({chosen, a, z}), c->at);
     }
     if (auto *c = as<Call>(e)) {
       Exprs args = edit_all(b_, c->args, [&](const Expr *&a) { a = without_folds(a, iters, cond); });

@@ -23,6 +23,18 @@ static void replace_loop(State &s, Place *loop, const std::vector<Place *> &by, 
 
 static const Expr *extent_of(Place *loop) { return loop->loop()->iter.extent; }
 
+// The product of extents, as long as numbers among them stay in 64 bits.
+static X product_of(State &s, const std::vector<const Expr *> &factors, uint32_t at) {
+  int64_t numbers = 1, v;
+  X out = lit(s.b, int64_t{1});
+  for (const Expr *e : factors) {
+    if (e && int_value(e, &v) && __builtin_mul_overflow(numbers, v, &numbers))
+      bad_step(at, "the product of {} turns and more does not fit 64 bits", v);
+    if (e) out = out * X{s.b, e};
+  }
+  return out;
+}
+
 // for i in n  ->  for i0 in (n + 15) // 16, for i1 in 16, i = i0 * 16 + i1, guarded if 16 does not divide n
 void split(State &s, Args &a) {
   Place *loop = a.loop(0);
@@ -50,6 +62,7 @@ void split(State &s, Args &a) {
       bad_step(factors[i]->at, "factor {} is not known to be at least 1", s.text(factors[i]));
     product = product * X{b, factors[i]};
   }
+  product_of(s, factors, a.at(1));
   X n{b, extent_of(loop)};
   if (open) {
     factors[*open] = simplify(b, ceildiv(n, product).e, known);
@@ -135,6 +148,10 @@ void fuse(State &s, Args &a) {
   }
   Build &b = s.b;
   std::string otherwise;
+  std::vector<const Expr *> extents;
+  for (Place *n : nest)
+    extents.push_back(extent_of(n));
+  product_of(s, extents, a.at(0));
   X total = lit(b, int64_t{1});
   for (Place *n : nest) {
     otherwise += (otherwise.empty() ? "" : "_") + s.text(n->loop()->iter.name);

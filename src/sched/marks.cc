@@ -17,20 +17,27 @@ static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
   const For &f = *n->loop();
   if (f.loop == kind && f.tag == tag) return;
   if (f.loop != LoopKind::Serial) refuse(n, "{} is {} already", s.name_of(n), kind_name(f));
-  if (kind == LoopKind::Parallel || kind == LoopKind::Vectorize)
-    for (Place *k : leaf_blocks(n)) {
-      auto &block = *k->block();
-      for (const Axis &x : block.axes) {
-        if (x.kind == AxisKind::Spatial || !uses(x, f.iter.name)) continue;
-        throw Refused{
-            k->stmt->at,
-            fmt::format("{} takes part in {} axis {} of block {}: its turns combine into the same elements",
-                        s.name_of(n), x.kind == AxisKind::Scan ? "scan" : "reduce", s.text(x.name), s.text(block.name)),
-            x.kind == AxisKind::Scan
-                ? ""
-                : fmt::format("rfactor({}, 0) gives each turn an element of its own", s.text(f.iter.name))};
-      }
+  bool combines = false;  // threads add up what they have: a reduction across them
+  for (Place *k : kind == LoopKind::Unroll ? std::vector<Place *>{} : leaf_blocks(n)) {
+    auto &block = *k->block();
+    bool spatial = false, reduce = false;
+    for (const Axis &x : block.axes) {
+      if (!uses(x, f.iter.name)) continue;
+      (x.kind == AxisKind::Spatial ? spatial : reduce) = true;
+      if (x.kind == AxisKind::Spatial || (x.kind == AxisKind::Reduce && kind == LoopKind::Bind)) continue;
+      throw Refused{k->stmt->at,
+                    fmt::format("{} takes part in {} axis {} of block {}: its turns {}", s.name_of(n),
+                                x.kind == AxisKind::Scan ? "scan" : "reduce", s.text(x.name), s.text(block.name),
+                                x.kind == AxisKind::Scan ? "are taken in order" : "combine into the same elements"),
+                    x.kind == AxisKind::Scan
+                        ? ""
+                        : fmt::format("rfactor({}, 0) gives each turn an element of its own", s.text(f.iter.name))};
     }
+    if (spatial && reduce) refuse(k, "{} is used by spatial and by reduce axes of block {}", s.name_of(n), s.text(block.name));
+    combines |= reduce;
+  }
+  if (kind == LoopKind::Bind && !combines)
+    if (std::string why = dependence(s, n, true); !why.empty()) refuse(n, "bound to {}, {}", s.text(tag), why);
   s.tree.edit<For>(n, [&](For &x) { x.loop = kind, x.tag = tag; });
 }
 

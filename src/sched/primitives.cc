@@ -51,7 +51,7 @@ static constexpr Primitive kPrimitives[] = {
     // copies
     {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},
     {"cache_write", "copy = cache_write(block, buffer, scope)", 3, 3, cache_write, ""},
-    {"cache_inplace", "in, out = cache_inplace(block, buffer, scope)", 3, 3, cache_inplace, ""},
+    {"cache_inplace", "copy, back = cache_inplace(block, buffer, scope)", 3, 3, cache_inplace, ""},
     {"reindex", "copy = reindex(block, buffer)", 2, 2, reindex, ""},
     {"reindex_cache_read", "copy = reindex_cache_read(block, buffer, scope, [axes] -> [..])", 4, 4,
      reindex_cache_read, ""},

@@ -45,7 +45,8 @@ std::vector<Place *> consumers(State &s, Place *block);
 
 // Why the turns of a loop cannot be taken in any order, in words; empty: they can. Each buffer that is written below
 // is written and read by a turn in a slab of its own, or is private: allocated below.
-std::string dependence(State &s, Place *loop);
+// `bound`: to threads, which may share what is in `shared`: mlc-sync writes their barriers.
+std::string dependence(State &s, Place *loop, bool bound = false);
 // The buffers of `loop`'s turns that could be private, each turn having one of its own, move below it.
 void make_private(State &s, Place *loop);
 

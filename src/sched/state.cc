@@ -237,19 +237,26 @@ void State::simplify_below(Place *n) {
 }
 
 void State::guard_below(Place *n, const Expr *cond) {
-  for (auto &kids : n->kids)
-    for (size_t i = 0; i < kids.size(); i++) {
-      Place *k = kids[i];
-      if (k->block()) {
-        tree.edit<Block>(k, [&](Block &x) { x.guard = x.guard ? b.binary(Op::And, x.guard, cond) : cond; });
-      } else if (k->holds()) {
-        guard_below(k, cond);
-      } else if (k->stmt->kind != Kind::Alloc && k->stmt->kind != Kind::Let && k->stmt->kind != Kind::View) {
-        Place *branch = tree.make(b.make(If{{}, cond, {}, {}, false}));
-        tree.replace(k, branch);
-        tree.append(branch, k);
+  std::vector<Place *> blocks;
+  Place *other = nullptr;  // what a guard of blocks would leave bare: scalars, views, conditions
+  std::function<void(Place *)> look = [&](Place *x) {
+    for (auto &kids : x->kids)
+      for (Place *k : kids) {
+        if (k->block()) blocks.push_back(k);
+        else if (k->loop()) look(k);
+        else if (k->stmt->kind != Kind::Alloc) other = k;
       }
-    }
+  };
+  look(n);
+  if (other && !blocks.empty())
+    refuse(other, "{} stands outside of blocks in {}: a guard would not keep it from turns that are none", name_of(other),
+           name_of(n));
+  for (Place *k : blocks)
+    tree.edit<Block>(k, [&](Block &x) { x.guard = x.guard ? b.binary(Op::And, x.guard, cond) : cond; });
+  if (!other) return;
+  Place *branch = tree.make(b.make(If{{}, cond, {}, {}, false}));
+  tree.move_kids(n, branch);
+  tree.append(n, branch);
 }
 
 void State::replace_buffer(Place *node, Sym from, Sym to, bool reads, bool writes) {
