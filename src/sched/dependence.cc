@@ -96,6 +96,42 @@ bool one_to_one(State &s, Place *loop, const std::vector<Touch> &all, Sym buffer
       .has_value();
 }
 
+// All that touches the buffer does so at one point a turn, the same one, and another one in each turn:
+//   for f in n * 8 { block y.init { y[f // 8, f % 8] = 0.0 }, for k { block y { y[f // 8, f % 8] += .. } } }
+bool at_one_point(State &s, Place *loop, const std::vector<Touch> &all, Sym buffer) {
+  Build &b = s.b;
+  std::vector<const Expr *> point;
+  for (const Touch &t : all) {
+    if (t.access.buffer != buffer) continue;
+    if (!t.leaf->block()) return false;
+    Substitution names;
+    for (const Axis &a : t.leaf->block()->axes)
+      names[a.name] = a.binding;
+    std::vector<const Expr *> at;
+    for (const Expr *e : t.access.index) {
+      if (e->kind == Kind::All || e->kind == Kind::Range) return false;
+      at.push_back(substitute(b, e, names));
+    }
+    for (Place *u = t.leaf->up; u != loop; u = u->up) {
+      if (u->nest) return false;
+      for (const Expr *e : at)
+        if (u->loop() && mentions(e, u->loop()->iter.name)) return false;
+    }
+    if (point.empty()) point = at;
+    for (size_t d = 0; d < at.size(); d++)
+      if (!equal(at[d], point[d])) return false;
+  }
+  if (point.empty()) return false;
+  std::vector<Sym> names;
+  for (size_t i = 0; i < point.size(); i++)
+    names.push_back(b.sym(fmt::format("point {}", i)));
+  Known known(s, loop);
+  const Iter &iter = loop->loop()->iter;
+  const Expr *v = b.name(iter.name);
+  return inverse(b, *b.map(b.make_list(b.one(v)), b.make_list(b.list(point))), b.one(iter.extent), names, known.bounds)
+      .has_value();
+}
+
 bool is_private(State &s, Place *loop, Sym buffer) {
   Place *a = s.alloc_of(buffer);
   return a && is_below(a, loop);
@@ -157,7 +193,9 @@ std::string dependence(State &s, Place *loop, bool bound) {
     bool apart = false;
     for (size_t d = 0; blocks && !apart && !regions.empty() && d < regions[0].size(); d++)
       apart = slab(s, loop, regions, d);
-    if (apart || (blocks && one_to_one(s, loop, all, buffer)) || could_be_private(s, loop, buffer)) continue;
+    if (apart || (blocks && (one_to_one(s, loop, all, buffer) || at_one_point(s, loop, all, buffer))) ||
+        could_be_private(s, loop, buffer))
+      continue;
     return fmt::format("turns of {} write or read the same elements of {}", s.text(loop->loop()->iter.name),
                        s.text(buffer));
   }
@@ -175,7 +213,9 @@ void make_private(State &s, Place *loop) {
     bool apart = false;
     for (size_t d = 0; !apart && !regions.empty() && d < regions[0].size(); d++)
       apart = slab(s, loop, regions, d);
-    if (apart || one_to_one(s, loop, all, buffer) || !could_be_private(s, loop, buffer)) continue;
+    if (apart || one_to_one(s, loop, all, buffer) || at_one_point(s, loop, all, buffer) ||
+        !could_be_private(s, loop, buffer))
+      continue;
     Place *alloc = s.alloc_of(buffer);
     s.tree.remove(alloc);
     s.tree.insert(loop, 0, 0, alloc);
