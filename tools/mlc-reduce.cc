@@ -42,6 +42,9 @@ int reduce_tool(const Options &options) {
   Module m;
   Diag diag("reduce", &source), quiet("reduce", &source);
   bool module = !options.has("lines") && text.find("mlc ") != std::string::npos && read(b, source, m, diag);
+  bool script = module && std::all_of(m.items.begin(), m.items.end(),
+                                      [](const Item *i) { return i->kind == Kind::Schedule; });
+  if (script) module = false;  // its steps are lines
   std::string canonical = module ? print(b, m) : "";
   if (module && test(canonical)) {
     m.head_comment = m.trailing_comment = {};
