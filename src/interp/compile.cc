@@ -21,8 +21,10 @@ const Binary *step_of(const Store &s) {
 bool combines_into(const Store &s) {
   auto *x = as<Binary>(s.value);
   auto *c = as<Call>(s.value);
-  return (x && (equal(x->a, s.target) || equal(x->b, s.target))) ||
-         (c && c->iters.empty() && c->args.size() == 2 && (equal(c->args[0], s.target) || equal(c->args[1], s.target)));
+  if (x) return equal(x->a, s.target) || equal(x->b, s.target);
+  if (!c || !c->iters.empty()) return false;
+  if (c->args.size() == 2) return equal(c->args[0], s.target) || equal(c->args[1], s.target);
+  return c->args.size() == 3 && equal(c->args[2], s.target);  // fma(a, b, y[i])
 }
 
 }  // namespace
