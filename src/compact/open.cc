@@ -12,16 +12,6 @@
 
 namespace mlc {
 
-const Expr *both(Build &b, const Expr *x, const Expr *y) {
-  return !x ? y : !y ? x : b.binary(Op::And, x, y);
-}
-
-void conjuncts(const Expr *e, std::vector<const Expr *> &out) {
-  auto *x = as<Binary>(e);
-  if (!x || x->op != Op::And) return out.push_back(e);
-  conjuncts(x->a, out), conjuncts(x->b, out);
-}
-
 bool anywhere(const Expr *cond) {
   bool good = !reads_memory(cond);
   each_expr(cond, [&](const Expr *e) {

@@ -21,9 +21,6 @@ Stmts with_guards_lifted(Build &b, const Func &f, Stmts body);
 
 // ---- shared
 
-// Condition and condition; null: true.
-const Expr *both(Build &b, const Expr *x, const Expr *y);
-void conjuncts(const Expr *e, std::vector<const Expr *> &out);
 // Has no loads, and nothing that a turn of no loop would not have done: no division by what may be 0.
 bool anywhere(const Expr *cond);
 // s, or anything in it, names the buffer.

@@ -120,21 +120,8 @@ const Expr *Expander::where(const Call &c, DType t, Out &out) {
 const Expr *Expander::reduction(const Call &c, DType t, Out &out) {
   std::string_view name = text(c.callee);
   const Load *acc = accumulator(name, t, out);
-  X first = name == "sum"    ? zero(b_, t)
-            : name == "prod" ? one(b_, t)
-            : name == "max"  ? lowest(b_, t)
-            : name == "min"  ? highest(b_, t)
-                             : truth(b_, name == "all");
-  out.push_back(store(acc, first.e));
-  nest(c.iters, {}, out, [&](Out &in) {
-    const Expr *term = lower(c.args[0], t, in);
-    const Expr *value = name == "sum"    ? b_.binary(Op::Add, acc, term)
-                        : name == "prod" ? b_.binary(Op::Mul, acc, term)
-                        : name == "all"  ? b_.binary(Op::And, acc, term)
-                        : name == "any"  ? b_.binary(Op::Or, acc, term)
-                                         : static_cast<const Expr *>(b_.call(name, {acc, term}));
-    in.push_back(store(acc, value));
-  });
+  out.push_back(store(acc, fold_start(b_, name, t).e));
+  nest(c.iters, {}, out, [&](Out &in) { in.push_back(store(acc, fold_step(b_, name, acc, lower(c.args[0], t, in)))); });
   return acc;
 }
 

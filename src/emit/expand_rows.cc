@@ -26,12 +26,6 @@ const Expr *replaced(Build &b, const Expr *e, const Expr *from, const Expr *to) 
   return rewrite(b, e, [&](const Expr *x) { return x == from ? to : x; });
 }
 
-void conjuncts(const Expr *e, std::vector<const Expr *> &out) {
-  auto *x = as<Binary>(e);
-  if (!x || x->op != Op::And) return out.push_back(e);
-  conjuncts(x->a, out), conjuncts(x->b, out);
-}
-
 }  // namespace
 
 // The only reduction in e, where it is surely evaluated; null: there is none, or several.
@@ -183,14 +177,11 @@ bool Expander::rows(const Compute &c, Out &out) {
     X zero_ = lit(b_, int64_t{0});
     std::string_view name = text(fold->callee);
     each(zero_, lanes, in, [&](const Load *at, const Expr *, Out &body) {
-      X start = name == "sum" ? zero(b_, t) : name == "max" ? lowest(b_, t) : highest(b_, t);
-      body.push_back(store(at, start.e));
+      body.push_back(store(at, fold_start(b_, name, t).e));
     });
     auto combine = [&](const Expr *e) {
       return [&, e](const Load *at, const Expr *value, Out &body) {
-        const Expr *y = moved(e, value);
-        body.push_back(store(at, name == "sum" ? static_cast<const Expr *>(b_.binary(Op::Add, at, y))
-                                               : static_cast<const Expr *>(b_.call(name, {at, y}))));
+        body.push_back(store(at, fold_step(b_, name, at, moved(e, value))));
       };
     };
     nest(fold->iters, {}, in, [&](Out &turn) {

@@ -387,4 +387,12 @@ void collect_all_names(const Func *f, std::unordered_set<Sym> &out) {
   for (const Part &p : f->parts) body(p.body);
 }
 
+void conjuncts(const Expr *e, std::vector<const Expr *> &out) {
+  auto *x = as<Binary>(e);
+  if (x && x->op == Op::And) conjuncts(x->a, out), conjuncts(x->b, out);
+  else if (e) out.push_back(e);
+}
+
+const Expr *both(Build &b, const Expr *x, const Expr *y) { return !x ? y : !y ? x : b.binary(Op::And, x, y); }
+
 }  // namespace mlc

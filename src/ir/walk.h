@@ -52,6 +52,10 @@ Attrs substitute(Build &b, Attrs a, const Substitution &s);
 // name is hidden where it is defined again. What loops and statements bind must not run into a replacement: use Fresh.
 Stmts substitute(Build &b, Stmts body, const Substitution &s);
 
+// a && b && c  ->  a, b, c, appended; null adds nothing. And back: null stands for true.
+void conjuncts(const Expr *e, std::vector<const Expr *> &out);
+const Expr *both(Build &b, const Expr *x, const Expr *y);
+
 // Names that occur free (buffers, values, dimensions; not @names, not callees).
 void collect_names(const Expr *e, std::unordered_set<Sym> &out);
 void collect_names(const Type *t, std::unordered_set<Sym> &out);

@@ -192,6 +192,19 @@ X call(std::string_view f, std::vector<X> args) {
 
 X lit(Build &b, int64_t v) { return {b, b.integer(v)}; }
 X truth(Build &b, bool v) { return {b, b.boolean(v)}; }
+
+X fold_start(Build &b, std::string_view fold, DType t) {
+  return fold == "sum"    ? zero(b, t)
+         : fold == "prod" ? one(b, t)
+         : fold == "max"  ? lowest(b, t)
+         : fold == "min"  ? highest(b, t)
+                          : truth(b, fold == "all");
+}
+
+const Expr *fold_step(Build &b, std::string_view fold, const Expr *acc, const Expr *term) {
+  if (fold == "max" || fold == "min") return b.call(fold, {acc, term});
+  return b.binary(fold == "sum" ? Op::Add : fold == "prod" ? Op::Mul : fold == "all" ? Op::And : Op::Or, acc, term);
+}
 X lit(Build &b, double v, DType t) {
   if (t == DType::Bool) return truth(b, v != 0);
   if (!is_int(t)) return {b, b.number(v, t)};

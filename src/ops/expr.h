@@ -62,6 +62,9 @@ X one(Build &b, DType t);
 X lowest(Build &b, DType t);   // the identity of max: -inf, or the least integer; false
 X highest(Build &b, DType t);  // of min
 X truth(Build &b, bool v);
+// Of a reduction by its name, sum prod max min all any: what it starts from, and one step of it.
+X fold_start(Build &b, std::string_view fold, DType t);
+const Expr *fold_step(Build &b, std::string_view fold, const Expr *acc, const Expr *term);
 X product(Build &b, const Dims &dims);  // 1 for none
 
 bool is_const(X a, int64_t *v);  // an integer literal

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/near.h"
 #include "ops/expr.h"
 #include "sched/layout.h"
 #include "sched/primitives.h"
@@ -14,33 +15,16 @@ namespace mlc {
 
 namespace {
 
-// The nearest name of the table, for a message.
-std::string nearest(std::string_view name) {
-  std::string best;
-  size_t least = 4;
-  for (const Primitive &p : primitives()) {
-    std::vector<size_t> row(p.name.size() + 1);
-    for (size_t j = 0; j <= p.name.size(); j++)
-      row[j] = j;
-    for (size_t i = 1; i <= name.size(); i++) {
-      size_t before = row[0]++;
-      for (size_t j = 1; j <= p.name.size(); j++) {
-        size_t now = std::min({row[j] + 1, row[j - 1] + 1, before + (name[i - 1] != p.name[j - 1])});
-        before = std::exchange(row[j], now);
-      }
-    }
-    if (row.back() < least) least = row.back(), best = p.name;
-  }
-  return best;
-}
-
 const Primitive *primitive_of(Build &b, const Step &step, const ScheduleOptions &options) {
   std::string name(b.text(step.call->callee));
   const Primitive *p = step.call->global ? nullptr : find_primitive(name);
   if (!p) {
-    std::string near = nearest(name);
+    std::vector<std::string> known;
+    for (const Primitive &x : primitives())
+      known.emplace_back(x.name);
+    std::vector<std::string> near = near_names(name, known, 1);
     bad_step(step.call->at, "there is no step {}{}", name,
-             near.empty() ? "; mlc-sched(5) lists them" : "; is it " + near + "?");
+             near.empty() ? "; mlc-sched(5) lists them" : "; is it " + near[0] + "?");
   }
   size_t n = step.call->args.size();
   if (n < p->least || n > p->most) bad_step(step.call->at, "{}: expected {}", counted(n, "argument"), p->usage);

@@ -75,14 +75,14 @@ void blockize(State &s, Args &a) {
   }
   // What the loops inside do not decide is decided around; and there no tile outside of the domain has a turn.
   X around_guard, inner_guard;
-  std::function<void(const Expr *)> sort = [&](const Expr *e) {
-    if (auto *both = as<Binary>(e); both && both->op == Op::And) return sort(both->a), sort(both->b);
+  std::vector<const Expr *> conditions;
+  conjuncts(k.guard, conditions);
+  for (const Expr *e : conditions) {
     bool inside = std::any_of(inner.begin(), inner.end(), [&](const Iter &i) { return mentions(e, i.name); });
     X &guard = inside ? inner_guard : around_guard;
     X cond{b, inside ? substitute(b, e, outer_axis) : e};
     guard = guard ? guard && cond : cond;
-  };
-  if (k.guard) sort(k.guard);
+  }
   Known outside(s, loop);
   if (around_guard) outside.bounds.assume(around_guard.e);
   for (const Axis &x : outer)

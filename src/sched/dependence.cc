@@ -70,9 +70,7 @@ bool one_to_one(State &s, Place *loop, const std::vector<Touch> &all, Sym buffer
     if (n == loop) break;
     if (n->nest) return false;
   }
-  Substitution names;
-  for (const Axis &a : only->block()->axes)
-    names[a.name] = a.binding;
+  Substitution names = bindings(*only->block());
   std::vector<const Expr *> to;
   for (const Expr *e : index) {
     if (e->kind == Kind::All || e->kind == Kind::Range) return false;
@@ -104,9 +102,7 @@ bool at_one_point(State &s, Place *loop, const std::vector<Touch> &all, Sym buff
   for (const Touch &t : all) {
     if (t.access.buffer != buffer) continue;
     if (!t.leaf->block()) return false;
-    Substitution names;
-    for (const Axis &a : t.leaf->block()->axes)
-      names[a.name] = a.binding;
+    Substitution names = bindings(*t.leaf->block());
     std::vector<const Expr *> at;
     for (const Expr *e : t.access.index) {
       if (e->kind == Kind::All || e->kind == Kind::Range) return false;

@@ -105,20 +105,7 @@ class Expansion {
     return true;
   }
 
-  const Expr *identity(const Call &c, DType t) {
-    std::string_view f = b_.text(c.callee);
-    X x = f == "sum"    ? zero(b_, t)
-          : f == "prod" ? one(b_, t)
-          : f == "max"  ? lowest(b_, t)
-          : f == "min"  ? highest(b_, t)
-                        : truth(b_, f == "all");
-    return x.e;
-  }
-  const Expr *combined(const Call &c, const Expr *acc, const Expr *term) {
-    std::string_view f = b_.text(c.callee);
-    if (f == "max" || f == "min") return b_.call(f, {acc, term});
-    return b_.binary(f == "sum" ? Op::Add : f == "prod" ? Op::Mul : f == "all" ? Op::And : Op::Or, acc, term);
-  }
+  const Expr *identity(const Call &c, DType t) { return fold_start(b_, b_.text(c.callee), t).e; }
 
   // to[iters] = f(term for ..). `onto`: what it adds to, where it has no initialiser.
   void fold(const Call &c, Iters iters, Sym to, DType t, const Expr *onto) {
@@ -131,7 +118,7 @@ class Expansion {
       block(b_.sym(s_.text(to) + ".init"), iters, {}, {}, init);
       init.clear();
     }
-    block(to, iters, c.iters, init, {store(to, iters, combined(c, at(to, iters), term))});
+    block(to, iters, c.iters, init, {store(to, iters, fold_step(b_, b_.text(c.callee), at(to, iters), term))});
   }
 
   // m[i], s[i] = @r(a, b for ..)
@@ -202,11 +189,10 @@ class Expansion {
       fold(inner, iters, buffer, t, nullptr);
       return at(buffer, iters);
     }
-    auto both = [&](const Expr *x) { return cond ? static_cast<const Expr *>(b_.binary(Op::And, cond, x)) : x; };
     if (auto *c = as<Call>(e); c && !c->global && b_.text(c->callee) == "where") {
       const Expr *chosen = without_folds(c->args[0], iters, cond);
-      const Expr *a = without_folds(c->args[1], iters, both(chosen));
-      const Expr *z = without_folds(c->args[2], iters, both(b_.unary(Op::Not, chosen)));
+      const Expr *a = without_folds(c->args[1], iters, both(b_, cond, chosen));
+      const Expr *z = without_folds(c->args[2], iters, both(b_, cond, b_.unary(Op::Not, chosen)));
       return b_.call(c->callee, b_.list({chosen, a, z}), c->at);
     }
     if (auto *c = as<Call>(e)) {

@@ -1,6 +1,7 @@
 // parallel, vectorize, unroll, bind; annotate and unannotate.
 #include <algorithm>
 
+#include "sched/combine.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -33,8 +34,12 @@ static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
                         ? ""
                         : fmt::format("rfactor({}, 0) gives each turn an element of its own", s.text(f.iter.name))};
     }
-    if (spatial && reduce) refuse(k, "{} is used by spatial and by reduce axes of block {}", s.name_of(n), s.text(block.name));
+    if (spatial && reduce)
+      refuse(k, "{} is used by spatial and by reduce axes of block {}", s.name_of(n), s.text(block.name));
     combines |= reduce;
+    if (reduce && !block.inits.empty() && !starts_at_identity(s, k, combine_of(s, k)))
+      refuse(k, "block {} starts from a value that each thread would add: it should start from the identity",
+             s.text(block.name));
   }
   if (kind == LoopKind::Bind && !combines)
     if (std::string why = dependence(s, n, true); !why.empty()) refuse(n, "bound to {}, {}", s.text(tag), why);
@@ -44,13 +49,10 @@ static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
 void parallel(State &s, Args &a) { mark(s, a, LoopKind::Parallel); }
 void vectorize(State &s, Args &a) {
   Place *n = a.loop(0);
-  for (Place *k : n->kids[0])
-    if (k->loop()) {
-      bool inner = true;
-      for (Place *u = k; u && inner; u = u->kids[0].empty() ? nullptr : u->kids[0][0])
-        inner &= !u->loop() || u->loop()->loop != LoopKind::Parallel;
-      if (!inner) refuse(k, "{} holds a parallel loop", s.name_of(n));
-    }
+  each_place(n, [&](Place *k) {
+    if (k != n && k->loop() && k->loop()->loop == LoopKind::Parallel)
+      refuse(k, "{} holds a parallel loop", s.name_of(n));
+  });
   mark(s, a, LoopKind::Vectorize);
 }
 void unroll(State &s, Args &a) { mark(s, a, LoopKind::Unroll); }

@@ -24,9 +24,10 @@ std::map<Sym, AxisBounds> bounds_of(State &s, Place *n, const Expr *cond) {
   const Block &k = *n->block();
   Known known(s, n, true);
   std::map<Sym, AxisBounds> out;
-  std::function<void(const Expr *)> walk = [&](const Expr *e) {
+  std::vector<const Expr *> conditions;
+  conjuncts(cond, conditions);
+  for (const Expr *e : conditions) {
     auto *x = as<Binary>(e);
-    if (x && x->op == Op::And) return walk(x->a), walk(x->b);
     bool compares = x && x->op >= Op::Lt && x->op <= Op::Ge;
     const Axis *axis = nullptr;
     size_t count = 0;
@@ -41,8 +42,7 @@ std::map<Sym, AxisBounds> bounds_of(State &s, Place *n, const Expr *cond) {
     auto [it, fresh] = out.try_emplace(axis->name, AxisBounds{lit(b, int64_t{0}), X{b, axis->domain}});
     if (at_least) it->second.lo = max(it->second.lo, strict ? edge + 1 : edge);
     else it->second.end = min(it->second.end, strict ? edge : edge + 1);
-  };
-  walk(cond);
+  }
   for (auto &[name, r] : out)
     r.lo.e = simplify(b, r.lo.e, known), r.end.e = simplify(b, max(r.end, r.lo).e, known);
   return out;

@@ -180,7 +180,7 @@ void pipeline(State &s, Args &a) {
       if (provably_less(b, later.e, turns.e, here)) continue;
       s.tree.edit<Block>(k, [&](Block &x) {
         const Expr *cond = (later < turns).e;
-        x.guard = x.guard ? b.binary(Op::And, x.guard, cond) : cond;
+        x.guard = both(b, x.guard, cond);
       });
     }
   for (Sym w : fetched) {

@@ -4,6 +4,7 @@
 #include "arith/simplify.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -56,13 +57,9 @@ void decompose_reduction(State &s, Args &a) {
     kinds.push_back(f.loop);
   }
   // Of the guard, what spatial loops decide; the rest removes turns of the reduction alone.
-  std::vector<const Expr *> all, kept;
-  std::function<void(const Expr *)> conjuncts = [&](const Expr *e) {
-    auto *x = as<Binary>(e);
-    if (x && x->op == Op::And) return conjuncts(x->a), conjuncts(x->b);
-    all.push_back(e);
-  };
-  if (k.guard) conjuncts(k.guard);
+  std::vector<const Expr *> all;
+  const Expr *kept = nullptr;
+  conjuncts(k.guard, all);
   for (const Expr *e : all) {
     bool reduce = false, spatial = false;
     for (auto it = from; it != around.end(); ++it) {
@@ -72,16 +69,14 @@ void decompose_reduction(State &s, Args &a) {
       (is_spatial ? spatial : reduce) = true;
     }
     if (reduce && spatial) refuse(n, "the guard {} of block {} mixes spatial and reduce loops", s.text(e), block);
-    if (!reduce) kept.push_back(e);
+    if (!reduce) kept = both(s.b, kept, e);
   }
   Block init = k;
   std::vector<Axis> axes;
   for (const Axis &x : k.axes)
     if (x.kind == AxisKind::Spatial) axes.push_back(x);
-  init.axes = s.b.list(axes), init.body = k.inits, init.inits = {}, init.reads = {}, init.guard = nullptr,
+  init.axes = s.b.list(axes), init.body = k.inits, init.inits = {}, init.reads = {}, init.guard = kept,
   init.comment = {};
-  for (const Expr *e : kept)
-    init.guard = init.guard ? s.b.binary(Op::And, init.guard, e) : e;
   init.name = s.block_name(a.result(0, block + ".init"));
   std::vector<const Load *> writes;
   std::vector<Sym> reduce_axes;
@@ -108,113 +103,6 @@ void decompose_reduction(State &s, Args &a) {
   a.set_block(0, inner);
 }
 
-namespace {
-
-// What a reduction block does: each buffer combined with a term, by an operator, max or min, or a reducer.
-//   y[i] = y[i] + e                               m1: f32, s1: f32 = @r(m[i], s[i], e, 1.0); m[i] = m1; s[i] = s1
-struct Combine {
-  std::vector<const Load *> targets;
-  std::vector<const Expr *> terms;
-};
-
-Combine combine_of(State &s, Place *n) {
-  auto &k = *n->block();
-  std::string block = s.text(k.name);
-  Combine out;
-  auto is = [](const Expr *e, const Load *l) { return e->kind == Kind::Load && equal(e, l); };
-  if (k.body.size() == 1 && k.body[0]->kind == Kind::Store) {
-    auto &st = to<Store>(k.body[0]);
-    auto *x = as<Binary>(st.value);
-    auto *c = as<Call>(st.value);
-    bool op = x && (x->op == Op::Add || x->op == Op::Mul || x->op == Op::And || x->op == Op::Or);
-    bool call =
-        c && !c->global && c->args.size() == 2 && (s.b.text(c->callee) == "max" || s.b.text(c->callee) == "min");
-    if (op && is(x->a, st.target)) out = {{st.target}, {x->b}};
-    else if (op && is(x->b, st.target)) out = {{st.target}, {x->a}};
-    else if (call && is(c->args[0], st.target)) out = {{st.target}, {c->args[1]}};
-    else if (call && is(c->args[1], st.target)) out = {{st.target}, {c->args[0]}};
-  } else if (!k.body.empty()) {
-    auto *l = as<Let>(k.body[0]);
-    auto *c = l ? as<Call>(l->value) : nullptr;
-    size_t count = k.body.size() - 1;
-    if (c && c->global && c->args.size() == 2 * count && l->defs.size() == count)
-      for (size_t i = 0; i < count; i++) {
-        auto *st = as<Store>(k.body[i + 1]);
-        auto *v = st ? as<Name>(st->value) : nullptr;
-        if (!v || v->name != l->defs[i].name || !is(c->args[i], st->target)) break;
-        out.targets.push_back(st->target), out.terms.push_back(c->args[count + i]);
-      }
-    if (out.targets.size() != count) out = {};
-  }
-  if (out.targets.empty())
-    refuse(n, "the body of block {} is not of the form y[..] = y[..] + e, nor a call of a reducer and its stores",
-           block);
-  for (const Expr *e : out.terms)
-    each_expr(e, [&](const Expr *x) {
-      auto *l = as<Load>(x);
-      for (const Load *t : out.targets)
-        if (l && l->buffer == t->buffer) refuse(n, "block {} reads {} in its term, too", block, s.text(t->buffer));
-      return true;
-    });
-  return out;
-}
-
-// The block's body with other targets and terms.
-Stmts with_combine(State &s, Stmts body, const Combine &from, const Combine &to_) {
-  std::vector<std::pair<const Expr *, const Expr *>> pairs;
-  return rewrite_stmts(s.b, body, [&](const Stmt *st, std::vector<const Stmt *> &out) {
-    auto value = [&](const Expr *e) -> const Expr * {
-      for (size_t i = 0; i < from.targets.size(); i++)
-        if (equal(e, from.targets[i])) return to_.targets[i];
-      for (size_t i = 0; i < from.terms.size(); i++)
-        if (e == from.terms[i]) return to_.terms[i];
-      return e;
-    };
-    if (auto *l = as<Let>(st)) {
-      auto &c = to<Call>(l->value);
-      std::vector<const Expr *> args;
-      for (const Expr *e : c.args)
-        args.push_back(value(e));
-      out.push_back(edited(s.b, *l, [&](Let &n) { n.value = s.b.call(c.callee, s.b.list(args), c.at, c.global); }));
-      return;
-    }
-    auto &x = to<Store>(st);
-    out.push_back(edited(s.b, x, [&](Store &n) {
-      n.target = &to<Load>(value(x.target));
-      if (auto *e = as<Binary>(x.value)) n.value = s.b.binary(e->op, value(e->a), value(e->b), e->at);
-      else if (auto *c = as<Call>(x.value))
-        n.value = s.b.call(c->callee, s.b.list({value(c->args[0]), value(c->args[1])}), c->at);
-    }));
-  });
-}
-
-std::vector<const Expr *> conjuncts_of(const Expr *e) {
-  std::vector<const Expr *> out;
-  std::function<void(const Expr *)> walk = [&](const Expr *x) {
-    auto *y = as<Binary>(x);
-    if (y && y->op == Op::And) return walk(y->a), walk(y->b);
-    out.push_back(x);
-  };
-  if (e) walk(e);
-  return out;
-}
-
-const Expr *all_of(Build &b, const std::vector<const Expr *> &l) {
-  const Expr *out = nullptr;
-  for (const Expr *e : l)
-    out = out ? b.binary(Op::And, out, e) : e;
-  return out;
-}
-
-// The value that an initialiser gives a target.
-const Expr *initial(State &s, Place *n, const Load *target) {
-  for (const Stmt *st : n->block()->inits)
-    if (auto *x = as<Store>(st); x && equal(x->target, target)) return x->value;
-  refuse(n, "block {} does not initialise {}", s.text(n->block()->name), s.text(static_cast<const Expr *>(target)));
-}
-
-}  // namespace
-
 // for k0 in 4 { for k1 in 8 { block c { reduce k in 32 = k0 * 8 + k1, c[i] += x[i, k] } } }   at k0
 // ->  for k0 { for k1 { block c.rf { spatial k0, reduce k1, c.rf[k0, i] += x[i, k0 * 8 + k1] } } }
 //     for k0 { block c { reduce k0, c[i] += c.rf[k0, i] } }
@@ -235,8 +123,8 @@ void rfactor(State &s, Args &a) {
   for (Place *u = n->up; u; u = u->up)
     if (u->block())
       throw Refused{u->stmt->at,
-                    fmt::format("{} is inside of {}, which knows nothing of another sum over its tiles", s.name_of(loop),
-                                s.name_of(u)),
+                    fmt::format("{} is inside of {}, which knows nothing of another sum over its tiles",
+                                s.name_of(loop), s.name_of(u)),
                     "rfactor before blockize"};
   Combine c = combine_of(s, n);
   std::vector<Place *> around = loops_around(n);
@@ -292,18 +180,22 @@ void rfactor(State &s, Args &a) {
   axes.push_back({AxisKind::Reduce, lead->name, kNowhere, lead->domain, lead->binding});
 
   // A guard on the reduction becomes a condition inside: all partial results exist.
-  std::vector<const Expr *> kept, inside;
-  for (const Expr *e : conjuncts_of(k.guard)) {
+  std::vector<const Expr *> conditions;
+  const Expr *kept = nullptr, *inside = nullptr;
+  conjuncts(k.guard, conditions);
+  for (const Expr *e : conditions) {
     bool reduces = false, spatial = false;
     for (Place *l : around)
       if (mentions(e, l->loop()->iter.name)) {
         Sym v = l->loop()->iter.name;
         if (std::none_of(k.axes.begin(), k.axes.end(), [&](const Axis &x) { return uses(x, v); }))
-          refuse(n, "the guard {} of block {} depends on {}, by which it does not count", s.text(e), block, s.name_of(l));
+          refuse(n, "the guard {} of block {} depends on {}, by which it does not count", s.text(e), block,
+                 s.name_of(l));
         (reduce_loops.count(v) ? reduces : spatial) = true;
       }
     if (reduces && spatial) refuse(n, "the guard {} of block {} mixes spatial and reduce loops", s.text(e), block);
-    (reduces ? inside : kept).push_back(reduces ? substitute(b, e, axis_of) : e);
+    if (reduces) inside = both(b, inside, substitute(b, e, axis_of));
+    else kept = both(b, kept, e);
   }
   Substitution old_axes;
   for (const Axis &x : k.axes)
@@ -316,8 +208,8 @@ void rfactor(State &s, Args &a) {
     bad_step(a.at(1), "expected a place among the {} of {}, 0 to {}", counted(rank, "dimension"),
              s.text(c.targets[0]->buffer), rank);
   std::string name = a.result(0, block + ".rf");
-  Combine parts, totals = c;
-  Stmts inits;
+  Combine parts = c, totals = c;
+  parts.targets.clear(), parts.terms.clear();
   std::vector<const Stmt *> rf_init;
   for (size_t i = 0; i < c.targets.size(); i++) {
     const Load *t = c.targets[i];
@@ -328,16 +220,17 @@ void rfactor(State &s, Args &a) {
     s.add_alloc(buffer, b.tensor(type->elem, b.list(dims)));
     const Load *part = b.load(buffer, b.list(index), t->at);
     parts.targets.push_back(part);
-    const Expr *first = initial(s, n, t), *term = substitute(b, c.terms[i], old_axes);
-    if (const Expr *cond = all_of(b, inside)) term = b.call("where", {cond, term, first});
+    const Expr *first = c.identities[i],
+               *term = substitute(b, c.terms[i], old_axes);  // the block itself keeps its start
+    if (inside) term = b.call("where", {inside, term, first});
     parts.terms.push_back(term);
     rf_init.push_back(b.make(Store{{}, false, part, first, {}}));
     totals.terms[i] = part;
   }
   Block rf = k, total = k;
-  rf.name = s.block_name(name), rf.axes = b.list(rf_axes), rf.guard = all_of(b, kept), rf.comment = {};
+  rf.name = s.block_name(name), rf.axes = b.list(rf_axes), rf.guard = kept, rf.comment = {};
   rf.reads = rf.writes = total.reads = total.writes = {};
-  rf.body = with_combine(s, k.body, c, parts), rf.inits = b.list(rf_init);
+  rf.body = with_combine(s, k.body, parts), rf.inits = b.list(rf_init);
   bool reduces = std::any_of(rf_axes.begin(), rf_axes.end(), [](const Axis &x) { return x.kind == AxisKind::Reduce; });
   if (!reduces) {  // one term each: no sum is left
     std::vector<const Stmt *> stores;
@@ -345,8 +238,8 @@ void rfactor(State &s, Args &a) {
       stores.push_back(b.make(Store{{}, false, parts.targets[i], parts.terms[i], {}}));
     rf.inits = {}, rf.body = b.list(stores);
   }
-  total.axes = b.list(axes), total.guard = all_of(b, kept);
-  total.body = with_combine(s, k.body, c, totals);
+  total.axes = b.list(axes), total.guard = kept;
+  total.body = with_combine(s, k.body, totals);
   std::vector<Iter> loops;
   for (Place *l : around)
     if (s.tree.contains(top, l) && spatial_loops.count(l->loop()->iter.name)) loops.push_back(l->loop()->iter);
@@ -369,16 +262,14 @@ void contract(State &s, Args &a) {
   if (!has_reduce(k))
     refuse(n, "block {} has no reduce axis: only sums over such may be rounded in another way", block);
   Combine c = combine_of(s, n);
-  auto *store = as<Store>(k.body[0]);
-  auto *sum = store ? as<Binary>(store->value) : nullptr;
   auto *product = as<Binary>(c.terms[0]);
-  if (!sum || sum->op != Op::Add || !product || product->op != Op::Mul)
+  if (c.fold != "sum" || !product || product->op != Op::Mul)
     refuse(n, "block {} is not of the form y[..] = y[..] + a * b", block);
   if (!is_float(s.type_of_buffer(c.targets[0]->buffer)->elem))
     refuse(n, "{} holds no floats: there is nothing that contraction could round in another way",
            s.text(c.targets[0]->buffer));
-  const Expr *fma = s.b.call("fma", {product->a, product->b, c.targets[0]});
-  s.tree.edit<Block>(n, [&](Block &x) { x.body = s.b.stmts({edited(s.b, *store, [&](Store &y) { y.value = fma; })}); });
+  c.contracted = true;
+  s.tree.edit<Block>(n, [&](Block &x) { x.body = with_combine(s, x.body, c); });
 }
 
 // block y { init y[i] = 0.0, y[i] += e }, block z { z[i] = y[i] + b[i] }  ->  block y { init z[i] = b[i], z[i] += e }
@@ -392,13 +283,10 @@ void fuse_reduction_epilogue(State &s, Args &a) {
   Combine c = combine_of(s, n);
   auto *st = z.body.size() == 1 ? as<Store>(z.body[0]) : nullptr;
   auto *sum = st ? as<Binary>(st->value) : nullptr;
-  auto *own = as<Store>(k.body[0]);
-  auto *added = own ? as<Binary>(own->value) : nullptr;
   const Load *y = sum && sum->op == Op::Add ? as<Load>(sum->a) : nullptr;
   const Expr *rest = sum ? sum->b : nullptr;
   if (sum && sum->op == Op::Add && (!y || y->buffer != c.targets[0]->buffer)) y = as<Load>(sum->b), rest = sum->a;
-  if (c.targets.size() != 1 || !added || added->op != Op::Add || !y || y->buffer != c.targets[0]->buffer ||
-      has_reduce(z))
+  if (c.fold != "sum" || !y || y->buffer != c.targets[0]->buffer || has_reduce(z))
     throw Refused{e->stmt->at,
                   fmt::format("block {} is not of the form z[..] = {}[..] + e after a sum", epilogue,
                               s.text(c.targets[0]->buffer)),
@@ -440,9 +328,10 @@ void fuse_reduction_epilogue(State &s, Args &a) {
   const Expr *first = initial(s, n, c.targets[0]);
   DType t = s.type_of_buffer(buffer)->elem;
   if (!equal(first, zero(b, t).e)) extra = b.binary(Op::Add, first, extra);
-  Combine now{{target}, c.terms};
+  Combine now = c;
+  now.targets = {target};
   s.tree.edit<Block>(n, [&](Block &x) {
-    x.body = with_combine(s, x.body, c, now);
+    x.body = with_combine(s, x.body, now);
     x.inits = b.stmts({b.make(Store{{}, false, target, extra, st->from})});
     std::vector<Sym> from(x.notes.from.begin(), x.notes.from.end());
     for (Sym f : z.notes.from)

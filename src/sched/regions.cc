@@ -15,6 +15,12 @@ bool has_scan(const Block &k) {
   return std::any_of(k.axes.begin(), k.axes.end(), [](const Axis &a) { return a.kind == AxisKind::Scan; });
 }
 bool uses(const Axis &a, Sym loop) { return mentions(a.binding, loop); }
+Substitution bindings(const Block &k) {
+  Substitution out;
+  for (const Axis &x : k.axes)
+    out[x.name] = x.binding;
+  return out;
+}
 
 namespace {
 
@@ -234,9 +240,7 @@ Region region(State &s, Place *block, const Access &a, Place *scope) {
     if (auto *r = as<Range>(lo)) lo = r->lo, extent = r->extent;
     for (Place *n = block; known_place && n; n = n->up) {
       if (n->block()) {
-        Substitution names;
-        for (const Axis &x : n->block()->axes)
-          names[x.name] = x.binding;
+        Substitution names = bindings(*n->block());
         lo = substitute(b, lo, names), extent = substitute(b, extent, names);
       }
       if (n == scope || !n->stmt) break;

@@ -53,5 +53,6 @@ void make_private(State &s, Place *loop);
 bool has_reduce(const Block &k);
 bool has_scan(const Block &k);
 bool uses(const Axis &a, Sym loop);
+Substitution bindings(const Block &k);  // axis -> what it is bound to
 
 }  // namespace mlc

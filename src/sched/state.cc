@@ -252,7 +252,7 @@ void State::guard_below(Place *n, const Expr *cond) {
     refuse(other, "{} stands outside of blocks in {}: a guard would not keep it from turns that are none", name_of(other),
            name_of(n));
   for (Place *k : blocks)
-    tree.edit<Block>(k, [&](Block &x) { x.guard = x.guard ? b.binary(Op::And, x.guard, cond) : cond; });
+    tree.edit<Block>(k, [&](Block &x) { x.guard = both(b, x.guard, cond); });
   if (!other) return;
   Place *branch = tree.make(b.make(If{{}, cond, {}, {}, false}));
   tree.move_kids(n, branch);

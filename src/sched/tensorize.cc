@@ -4,6 +4,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/macro.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -146,9 +147,8 @@ void tensorize(State &s, Args &a) {
   if (leaf.size() != 1) refuse(at, "{} holds {}, expected one", s.name_of(at), counted(leaf.size(), "block"));
   Place *n = leaf[0];
   if (at->loop()) {
-    Step step{{}, b.call("blockize", {a.raw(0)}), {}, {}};
-    Args inner(s, step, 0, 0);
-    blockize(s, inner);
+    Macro blockized(s, a);
+    blockized.run("blockize", {blockized(at)});
     at = at->up;
   }
   if (!at->nest) refuse(at, "{} is no block of loops: blockize makes one", s.name_of(at));
@@ -160,10 +160,8 @@ void tensorize(State &s, Args &a) {
   std::vector<const For *> loops;
   for (Place *l : loops_around(n))
     loops.push_back(l->loop());
-  Substitution bindings;
-  for (const Axis &x : k.axes)
-    bindings[x.name] = x.binding;
-  const Expr *target = substitute(b, static_cast<const Expr *>(store->target), bindings);
+  Substitution by_loops = bindings(k);
+  const Expr *target = substitute(b, static_cast<const Expr *>(store->target), by_loops);
   const Expr *value = store->value;
   if (desc->fold) {
     auto *x = as<Binary>(value);
@@ -181,7 +179,7 @@ void tensorize(State &s, Args &a) {
   } else if (!k.inits.empty()) {
     refuse(n, "block {} has an initialiser, @{} has none", block, s.text(f->name));
   }
-  value = substitute(b, value, bindings);
+  value = substitute(b, value, by_loops);
 
   // All pairings of loops with iterators of the same extent and kind.
   std::vector<Iter> iters(desc->spatial);

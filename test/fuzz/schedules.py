@@ -123,7 +123,17 @@ def integers(r):
 """
 
 
-MAKERS = [matmul, softmax, stencil, conv, chain, norm, argmax, integers]
+def bias(r):
+    d = size(r)
+    return f"""kernel @f[n](x: f32[n, {d}], w: f32[{d}], b: f32[n]) -> (z: f32[n]) {{
+  alloc y: f32[n]
+  compute y[i in n] = sum(x[i, j] * w[j] for j in {d})
+  compute z[i in n] = y[i] + b[i]
+}}
+"""
+
+
+MAKERS = [bias, matmul, softmax, stencil, conv, chain, norm, argmax, integers]
 
 
 class Kernel:

@@ -1,0 +1,99 @@
+#include "sched/combine.h"
+
+#include "ir/typing.h"
+#include "ops/expr.h"
+
+namespace mlc {
+
+Combine combine_of(State &s, Place *n) {
+  auto &k = *n->block();
+  std::string block = s.text(k.name);
+  Combine out;
+  auto is = [](const Expr *e, const Load *l) { return e->kind == Kind::Load && equal(e, l); };
+  if (k.body.size() == 1 && k.body[0]->kind == Kind::Store) {
+    auto &st = to<Store>(k.body[0]);
+    auto *x = as<Binary>(st.value);
+    auto *c = as<Call>(st.value);
+    if (c && (c->global || !c->iters.empty())) c = nullptr;
+    std::string_view f = c ? s.b.text(c->callee) : std::string_view();
+    const Expr *one = x ? x->a : c && c->args.size() == 2 ? c->args[0] : nullptr;
+    const Expr *two = x ? x->b : one ? c->args[1] : nullptr;
+    if (f == "fma" && c->args.size() == 3)
+      out.contracted = true, one = c->args[2], two = s.b.binary(Op::Mul, c->args[0], c->args[1]), f = "sum";
+    if (x)
+      f = x->op == Op::Add   ? "sum"
+          : x->op == Op::Mul ? "prod"
+          : x->op == Op::And ? "all"
+          : x->op == Op::Or  ? "any"
+                             : "";
+    if (is_reduction(f) && one && !is(one, st.target)) std::swap(one, two);
+    if (is_reduction(f) && one && is(one, st.target)) {
+      out.fold = f, out.targets = {st.target}, out.terms = {two};
+      out.identities = {fold_start(s.b, f, s.type_of_buffer(st.target->buffer)->elem).e};
+    }
+  } else if (!k.body.empty()) {
+    auto *l = as<Let>(k.body[0]);
+    auto *c = l ? as<Call>(l->value) : nullptr;
+    size_t count = k.body.size() - 1;
+    if (c && c->global && c->args.size() == 2 * count && l->defs.size() == count)
+      for (size_t i = 0; i < count; i++) {
+        auto *st = as<Store>(k.body[i + 1]);
+        auto *v = st ? as<Name>(st->value) : nullptr;
+        if (!v || v->name != l->defs[i].name || !is(c->args[i], st->target)) break;
+        out.targets.push_back(st->target), out.terms.push_back(c->args[count + i]);
+        const Func *r = s.m.func(c->callee);
+        for (const Stmt *init : r && r->func == FuncKind::Reducer ? r->inits : Stmts{})
+          if (auto *first = as<Let>(init); first && first->defs[0].name == r->results[i].name)
+            out.identities.push_back(first->value);
+      }
+    if (out.targets.size() != count || out.identities.size() != count) out = {};
+  }
+  if (out.targets.empty())
+    refuse(n, "the body of block {} is not of the form y[..] = y[..] + e, nor a call of a reducer and its stores",
+           block);
+  for (const Expr *e : out.terms)
+    each_expr(e, [&](const Expr *x) {
+      auto *l = as<Load>(x);
+      for (const Load *t : out.targets)
+        if (l && l->buffer == t->buffer) refuse(n, "block {} reads {} in its term, too", block, s.text(t->buffer));
+      return true;
+    });
+  return out;
+}
+
+Stmts with_combine(State &s, Stmts body, const Combine &now) {
+  Build &b = s.b;
+  size_t number = 0;  // of the store
+  return rewrite_stmts(b, body, [&](const Stmt *st, std::vector<const Stmt *> &out) {
+    if (auto *l = as<Let>(st)) {
+      auto &c = to<Call>(l->value);
+      std::vector<const Expr *> args(now.targets.begin(), now.targets.end());
+      args.insert(args.end(), now.terms.begin(), now.terms.end());
+      out.push_back(edited(b, *l, [&](Let &n) { n.value = b.call(c.callee, b.list(args), c.at, true); }));
+      return;
+    }
+    size_t i = number++;
+    out.push_back(edited(b, to<Store>(st), [&](Store &n) {
+      n.target = now.targets[i];
+      if (now.fold.empty()) return;  // the value is the reducer's
+      auto *product = now.contracted ? as<Binary>(now.terms[i]) : nullptr;
+      if (product && product->op == Op::Mul) n.value = b.call("fma", {product->a, product->b, now.targets[i]});
+      else n.value = fold_step(b, now.fold, now.targets[i], now.terms[i]);
+    }));
+  });
+}
+
+// The value that an initialiser gives a target.
+const Expr *initial(State &s, Place *n, const Load *target) {
+  for (const Stmt *st : n->block()->inits)
+    if (auto *x = as<Store>(st); x && equal(x->target, target)) return x->value;
+  refuse(n, "block {} does not initialise {}", s.text(n->block()->name), s.text(static_cast<const Expr *>(target)));
+}
+
+bool starts_at_identity(State &s, Place *n, const Combine &c) {
+  for (size_t i = 0; i < c.targets.size(); i++)
+    if (!equal(initial(s, n, c.targets[i]), c.identities[i])) return false;
+  return true;
+}
+
+}  // namespace mlc
