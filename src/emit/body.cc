@@ -290,8 +290,15 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   }
   if (fixed) bytes = storage_bytes(t->elem, count);
   int64_t limit = scope_name == "local" ? kLocalArray : kSmallArray;
-  if (!fixed || bytes < 0 || bytes > limit)
-    return fail(a.at, fmt::format("{} has no place in memory: run mlc-plan first", b_.text(a.def.name))), 1;
+  if (!fixed || bytes < 0 || bytes > limit) {
+    std::string_view name = b_.text(a.def.name);
+    fail(a.at, scope_name.empty() || scope_name == "global"
+                   ? fmt::format("{} has no place in memory: run mlc-plan first", name)
+                   : fmt::format("{} is in {}, where it would need a size that is known and at most {} bytes: mlc-bind "
+                                 "gives sizes, in global it stands in the workspace", name, scope_name, limit));
+    define_local(a.def, e);  // its uses are no faults of their own
+    return 1;
+  }
   int64_t size = std::max<int64_t>(info(t->elem).bits < 8 ? bytes : count, 1);
   e = define_local(a.def, e);
   if (bytes >= 64) line("alignas(64) {} {}[{}];", c_type, e.ident, size);
