@@ -73,7 +73,7 @@ class Region {
         defined_[def.name] = lines_.size();
         collect_names(def.type, escaping);  // a size that a type mentions is a use
       }
-      bool alone = !op || l->defs.size() != 1 || has_strings(*l, values);
+      bool alone = !op || l->defs.size() != 1 || is_hosted(b_, *l, values);
       Pattern p = alone ? Pattern::Opaque : op->pattern;
       lines_.push_back({l, op, p, {}, false, kNone, Pattern::Elementwise, 0});
     }

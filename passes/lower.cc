@@ -67,7 +67,8 @@ class Lower {
   void line(const Let &l, const Values &values, std::vector<const Stmt *> &out) {
     const OpInfo *op = operator_of(b_, l);
     std::string_view name = op ? b_.text(to<Call>(l.value).callee) : "";
-    if (!op || is_reshape(b_, l) || name == "Item" || name == "Match" || has_strings(l, values)) return out.push_back(&l);
+    if (!op || is_reshape(b_, l) || name == "Item" || name == "Match" || is_hosted(b_, l, values))
+      return out.push_back(&l);
     try {
       OpUse use = op_use(b_, l, *op, values);
       std::vector<const Type *> types;
@@ -120,8 +121,9 @@ class Lower {
         else diag_.error(s->at, "a group holds operators and `assume` only");
         continue;
       }
-      if (has_strings(*l, values)) {
-        diag_.error(l->at, "{}: a group becomes a kernel, which has no strings", b_.text(l->defs[0].name));
+      if (is_hosted(b_, *l, values)) {
+        diag_.error(l->at, "{}: a group becomes a kernel, which has no strings and decodes no files",
+                    b_.text(l->defs[0].name));
         continue;
       }
       try {

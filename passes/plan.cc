@@ -6,6 +6,7 @@
 // Branches and loops that have values become statements that write buffers. A size that is data has a place for the
 // most that it is assumed to be.
 #include "graph/plan_lines.h"
+#include "graph/values.h"
 #include "ir/edit.h"
 #include "pass/pass.h"
 #include "text/text.h"
@@ -140,12 +141,13 @@ class Plan {
     if (!planned(f) && !diag_.errors()) functions_[f.name] = graph(f);
   }
 
-  // Strings are known to the graph interpreter alone: where they are is an error, at each place.
-  void refuse_strings(const Func &f) {
+  // Strings are known to the graph interpreter alone, and it alone decodes files: where they are is an error, at each
+  // place.
+  void refuse_hosted(const Func &f) {
+    auto node = [&](Syms from) { return from.empty() ? "" : fmt::format(", from \"{}\"", b_.text(from[0])); };
     auto look = [&](const Type *t, Sym name, uint32_t at, Syms from) {
       if (t->elem != DType::Str) return;
-      std::string node = from.empty() ? "" : fmt::format(", from \"{}\"", b_.text(from[0]));
-      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be planned{}", b_.text(name), node);
+      diag_.error(at, "{}: strings are known to mlc-run alone, they cannot be planned{}", b_.text(name), node(from));
     };
     for (const Param &p : f.params) look(p.def.type, p.def.name, p.def.at, {});
     each_stmt(f.body, [&](const Stmt *s) {
@@ -158,6 +160,8 @@ class Plan {
       for (const Carry &c : loop ? loop->carry : std::span<const Carry>())
         look(c.def.type, c.def.name, c.def.at, from);
       auto *call = let ? as<Call>(let->value) : nullptr;
+      if (const OpInfo *op = let ? operator_of(b_, *let) : nullptr; op && op->name == "ImageDecoder")
+        diag_.error(let->at, "{}: files are decoded by mlc-run alone, it cannot be planned{}", op->name, node(from));
       for (const Expr *e : call ? call->args : Exprs())
         if (auto *g = as<Global>(e); g && m_.constant(g->name))
           look(m_.constant(g->name)->type, g->name, e->at, from);
@@ -165,7 +169,7 @@ class Plan {
   }
 
   const Func *graph(const Func &f) {
-    refuse_strings(f);
+    refuse_hosted(f);
     if (diag_.errors()) return &f;
     PlanLines lines(b_, m_, f, functions_, diag_);
     lines.run();

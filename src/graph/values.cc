@@ -54,7 +54,8 @@ OpUse op_use(Build &b, const Let &l, const OpInfo &op, const Values &values) {
   return use;
 }
 
-bool has_strings(const Let &l, const Values &values) {
+bool is_hosted(const Build &b, const Let &l, const Values &values) {
+  if (const OpInfo *op = operator_of(b, l); op && !op->define) return true;
   for (const Def &d : l.defs)
     if (d.type->elem == DType::Str) return true;
   auto *c = as<Call>(l.value);

@@ -27,8 +27,9 @@ class Values {
 const OpInfo *operator_of(const Build &b, const Let &l);
 OpUse op_use(Build &b, const Let &l, const OpInfo &op, const Values &values);
 
-// Does it read or give strings? Kernels have none: such a line stays an operator, and the graph interpreter runs it.
-bool has_strings(const Let &l, const Values &values);
+// Does it read or give strings, or decode a file? Kernels do neither: such a line stays an operator, and the graph
+// interpreter runs it.
+bool is_hosted(const Build &b, const Let &l, const Values &values);
 
 // The same bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity. Planning makes an alias of them.
 bool is_reshape(const Build &b, const Let &l);

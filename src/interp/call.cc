@@ -198,7 +198,7 @@ std::vector<Value> Machine::call_operator(OperatorUse use) {
       if (text[i]) results[i].type = results[i].ref.elem = DType::Str;
     return results;
   }
-  results = text_operator(*this, use);
+  results = op->name == "ImageDecoder" ? decode_image(*this, use) : text_operator(*this, use);
   for (size_t i = 0; i < use.into.size(); i++) {
     if (use.into[i].text() != results[i].text())
       throw Fault{use.at, fmt::format("{} gives {}, its destination is {}", op->name, results[i].text(),

@@ -141,6 +141,8 @@ std::vector<Value> text_operator(Machine &m, const OperatorUse &use);
 bool has_strings(const OperatorUse &use);
 OperatorUse over_numbers(Machine &m, const OperatorUse &use, std::vector<bool> &strings);
 
+std::vector<Value> decode_image(Machine &m, const OperatorUse &use);  // picture.cc
+
 // Runs the statements of a graph, group, or description in operators (graph.cc).
 std::vector<Value> run_graph(Machine &m, const Func &f, Stmts body, const std::vector<Value> &args,
                              const std::vector<Value> &into, const IndexValues &names);

@@ -174,7 +174,7 @@ class Inference {
 
   // That the operator's definition accepts the use too: modes and the like. Throws OpError.
   void define() {
-    if (types.empty() || !types[0] || !op_.define) return;  // what reads letters has no kernel
+    if (types.empty() || !types[0] || !op_.define) return;  // what reads letters or files has no kernel
     if (!types[0]->tensor) count_kernel(*last_, last_->b.sym(use_.op), {});
     op_kernel(*last_, types, last_->b.sym(use_.op), {});
   }

@@ -11,7 +11,7 @@ namespace {
 // The same use where strings are numbers; those of literals are not known here.
 OpUse over_numbers(const OpUse &use, std::vector<const Type *> &results) {
   Build &b = use.b;
-  if (!use.op.define) use.lack("strings are known to the graph interpreter alone, they have no kernels");
+  if (!use.op.define) use.lack("the graph interpreter alone runs it, it has no kernel");
   auto numbers = [&](const Type *t) { return t && t->elem == DType::Str ? b.with_elem(t, DType::I64) : t; };
   auto number = [&](const Expr *e) { return e->kind == Kind::Str ? b.integer(0) : e; };
   OpUse u = use;

@@ -43,7 +43,7 @@ struct OpInfo {
   Pattern pattern;
   std::string expression;       // of ELEMENTWISE and REDUCE: text over the input names, attributes by name
   std::vector<Dims> (*shape)(OpUse &u);  // of each result; {} for a size
-  void (*define)(Define &d);  // null: it reads letters, and is run by the graph interpreter alone
+  void (*define)(Define &d);  // null: it reads letters or a file, and is run by the graph interpreter alone
   void (*count)(Define &d);  // of operators whose first result is a size: computes it as result 0, i64[]; else null
   const Operand *input(size_t i) const;   // variadic ones repeat; null: too many
   const Operand *output(size_t i) const;

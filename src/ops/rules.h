@@ -13,13 +13,13 @@ namespace mlc {
 #define SIZED(name, inputs, outputs, types, attrs, shape, count, define) \
   OP(name, inputs, outputs, types, attrs, , shape, define)               \
   void count(Define &d);
-#define TEXT(name, inputs, outputs, types, attrs, shape) std::vector<Dims> shape(OpUse &u);
+#define HOSTED(name, inputs, outputs, types, attrs, shape) std::vector<Dims> shape(OpUse &u);
 #define ELEMENTWISE(name, inputs, outputs, types, attrs, expression)
 #define REDUCE(name, types, expression)
 #include "../../grammar/ops.def"
 #undef OP
 #undef SIZED
-#undef TEXT
+#undef HOSTED
 #undef ELEMENTWISE
 #undef REDUCE
 

@@ -21,7 +21,7 @@ constexpr Row kRows[] = {
   {#name, inputs, outputs, types, attrs, Pattern::pattern, "", shape, define, nullptr},
 #define SIZED(name, inputs, outputs, types, attrs, shape, count, define) \
   {#name, inputs, outputs, types, attrs, Pattern::Opaque, "", shape, define, count},
-#define TEXT(name, inputs, outputs, types, attrs, shape) \
+#define HOSTED(name, inputs, outputs, types, attrs, shape) \
   {#name, inputs, outputs, types, attrs, Pattern::Opaque, "", shape, nullptr, nullptr},
 #define ELEMENTWISE(name, inputs, outputs, types, attrs, expression) \
   {#name, inputs, outputs, types, attrs, Pattern::Elementwise, expression, elementwise_shape, elementwise, nullptr},
@@ -31,7 +31,7 @@ constexpr Row kRows[] = {
 #include "../../grammar/ops.def"
 #undef OP
 #undef SIZED
-#undef TEXT
+#undef HOSTED
 #undef ELEMENTWISE
 #undef REDUCE
 };

@@ -1,5 +1,5 @@
-// Operators on text. Those of letters have no kernel, the graph interpreter runs them (interp/strings.cc); of the others
-// the letters do not matter, strings are numbers there.
+// Operators on text and files. Those that read letters have no kernel, the graph interpreter runs them
+// (interp/strings.cc, interp/picture.cc); of the others the letters do not matter, strings are numbers there.
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -24,6 +24,15 @@ std::vector<Dims> string_normalizer_shape(OpUse &u) {
       return {{}, x};
     }
   u.fail(fmt::format("unknown case_change_action \"{}\"", u.attr_str("case_change_action")));
+}
+
+// Of 0 x 0 pixels where the bytes are no picture.
+std::vector<Dims> image_decoder_shape(OpUse &u) {
+  if (u.rank(0) != 1) u.fail(fmt::format("expected a list of bytes, found rank {}", u.rank(0)));
+  std::string format = u.attr_str("pixel_format");
+  if (format != "RGB" && format != "BGR" && format != "Grayscale")
+    u.fail(fmt::format("unknown pixel_format \"{}\"", format));
+  return {{}, {}, {u.result_size(0), u.result_size(1), u.lit(format == "Grayscale" ? 1 : 3)}};
 }
 
 // ---- TfIdfVectorizer: how often each n-gram of a pool occurs in a row, with gaps of up to max_skip_count elements
