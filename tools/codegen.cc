@@ -184,7 +184,7 @@ std::string codegen_command(const CodegenOptions &o) {
   std::string line = "mlc-codegen --name " + o.cpp.name;
   if (o.cpp.weights != WeightForm::Auto) line += fmt::format(" --weights {}", kForms[int(o.cpp.weights)]);
   if (o.with_main) line += " --main";
-  if (o.cpp.unchecked) line += " --unchecked";
+  if (o.cpp.checks != RunChecks::Assumed) line += o.cpp.checks == RunChecks::None ? " --unchecked" : " --checked";
   return o.folder.empty() ? line : line + " -o .";
 }
 

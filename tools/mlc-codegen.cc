@@ -14,6 +14,7 @@ constexpr OptionSpec kOptions[] = {
     {"name", "NAME", "prefix of files and external names (otherwise that of FILE, or model)"},
     {"main", nullptr, "with -o: also NAME_main.cc, which runs the model on .npy files"},
     {"weights", "FORM", "file, text or object (otherwise text without -o and below 64 KB, else file)"},
+    {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
     {"unchecked", nullptr, "leave out the checks of what the module assumes"},
     {"include,I", "DIR", "look for weight files in DIR"},
 };
@@ -33,13 +34,16 @@ int run(const Options &options) {
   o.cpp.name = options.get("name", model_name(path));
   if (project_name(o.cpp.name) != o.cpp.name)
     return usage(fmt::format("--name {}: expected an identifier such as {}", o.cpp.name, project_name(o.cpp.name)));
+  if (options.has("checked") && options.has("unchecked")) return usage("--checked and --unchecked exclude each other");
   std::string wanted = options.get("weights");
   auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](auto &f) { return wanted == f.first; });
   if (form == std::end(kForms)) return usage(fmt::format("--weights {}: expected file, text or object", wanted));
   o.folder = options.get("output");
   if (options.has("main") && o.folder.empty()) return usage("--main needs -o DIR");
   if (form->second == WeightForm::Object && o.folder.empty()) return usage("--weights object needs -o DIR");
-  o.cpp.weights = form->second, o.cpp.one_file = o.folder.empty(), o.cpp.unchecked = options.has("unchecked");
+  o.cpp.weights = form->second, o.cpp.one_file = o.folder.empty();
+  if (options.has("unchecked")) o.cpp.checks = RunChecks::None;
+  if (options.has("checked")) o.cpp.checks = RunChecks::Subscripts;
   o.with_main = options.has("main");
   o.folders = options.all("include"), o.module_path = path;
   o.cpp.command = codegen_command(o);

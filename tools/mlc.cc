@@ -24,6 +24,7 @@ namespace {
 constexpr OptionSpec kOptions[] = {
     {"output,o", "DIR", "write the project into DIR"},
     {"main", nullptr, "also NAME_main.cc, which runs the model on .npy files"},
+    {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
     {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
     {"target", "TARGET", "the machine to emit for: generic"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
@@ -63,6 +64,7 @@ class Driver {
       return usage(fmt::format("--bind {}: a module has its sizes already", bound.begin()->first));
     codegen_.folder = options_.get("output");
     codegen_.with_main = options_.has("main");
+    if (options_.has("checked")) codegen_.cpp.checks = RunChecks::Subscripts;
     codegen_.folders = options_.all("include");
     codegen_.folders.push_back(folder_of(model_));
     codegen_.cpp.command = codegen_command(codegen_);
@@ -155,6 +157,7 @@ class Driver {
     }
     s += " | mlc-codegen --name " + codegen_.cpp.name;
     if (codegen_.with_main) s += " --main";
+    if (options_.has("checked")) s += " --checked";
     for (const std::string &folder : options_.all("include")) s += " -I " + shell(folder);
     if (std::string folder = folder_of(model_); folder != ".") s += " -I " + shell(folder);
     return s + " -o " + shell(codegen_.folder);

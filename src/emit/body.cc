@@ -122,10 +122,12 @@ void BodyPrinter::body(Stmts body) { stmts(body); }
 
 void BodyPrinter::block(Stmts body) {
   Scope::Mark mark = scope.mark();
+  size_t tamed = tamed_.size();
   indent += 2, depth_++;
   stmts(body);
   indent -= 2, depth_--;
   scope.pop(mark);
+  untame(tamed);
 }
 
 // The statements behind a second definition of a name that is still seen, under another name.
@@ -431,11 +433,17 @@ void BodyPrinter::tame(const Expr *cond) {
   };
   look(cond);
   for (auto [name, both] : sides)
-    if (both == 3) scope.find(name)->wild = false;
+    if (Entity *x = scope.find(name); both == 3 && x->wild) x->wild = false, tamed_.push_back(name);
+}
+
+// What an assumption made of them holds in the body where it stands.
+void BodyPrinter::untame(size_t first) {
+  for (; tamed_.size() > first; tamed_.pop_back())
+    if (Entity *x = scope.find(tamed_.back())) x->wild = true;
 }
 
 void BodyPrinter::assume(const Assume &a) {
-  if (!u_.unchecked) {
+  if (u_.checks != RunChecks::None) {
     const Expr *cond = shortened(a.cond);
     if (auto *known = as<Bool>(cond); !known || !known->value) {
       bool index = false;

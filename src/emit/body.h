@@ -73,6 +73,7 @@ class BodyPrinter {
   Argument argument_type(const Expr *e, DType want);
   Entity define_local(const Def &d, Entity e);
   void tame(const Expr *cond);
+  void untame(size_t first);
   bool wild(const Expr *e);
   void fail(uint32_t at, std::string message);
   const Expr *shortened(const Expr *e) const;
@@ -83,6 +84,7 @@ class BodyPrinter {
   const Func &f_;
   std::unordered_set<Sym> addressed_;  // buffers that need an address
   std::unordered_map<Sym, Sym> latest_;
+  std::vector<Sym> tamed_;  // by an assumption that the present body made
   int depth_ = 0, renames_ = 0;
   bool in_task_ = false;
 };

@@ -110,7 +110,7 @@ void BodyPrinter::call(const CallStmt &c) {
   if (!dims) return fail(c.at, fmt::format("the dimensions of @{} do not follow from its arguments", name));
 
   for (const Solution::Equation &e : dims.open) {
-    if (u_.unchecked || provably_equal(b_, e.wanted, e.found, scope.bounds)) continue;
+    if (u_.checks == RunChecks::None || provably_equal(b_, e.wanted, e.found, scope.bounds)) continue;
     failures.push_back({c.from, fmt::format("argument {} of @{}: expected a size of {}, found {}",
                                             print_name(b_, callee->params[e.param].def.name), name, print(b_, e.wanted),
                                             print(b_, e.found))});

@@ -30,7 +30,7 @@ void BodyPrinter::parallel(const For &f) {
     if (!e->first.empty()) all.push_back({"int64_t ", e->first});
   }
   std::string extent = exprs.index(shortened(f.iter.extent)).s, before = std::move(out);
-  size_t entities = scope.entities().size(), failed = failures.size(), pad = indent;
+  size_t entities = scope.entities().size(), failed = failures.size(), pad = indent, tamed = tamed_.size();
   Scope::Mark mark = scope.mark();
   Sym v = f.iter.name;
   Stmts body = f.body;
@@ -42,6 +42,7 @@ void BodyPrinter::parallel(const For &f) {
   mark_unused(entities);
   in_task_ = false, depth_--, indent = pad;
   scope.pop(mark);
+  untame(tamed);
   for (Sym k : constants)
     all.push_back({fmt::format("const {} *__restrict ", c_storage(m_.constant(k)->type->elem)), constant_idents.at(k)});
 

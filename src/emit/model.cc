@@ -1,6 +1,7 @@
 #include "emit/model.h"
 
 #include "arith/simplify.h"
+#include "emit/checked.h"
 #include "emit/expand.h"
 #include "emit/sizes.h"
 #include "ops/expr.h"
@@ -15,7 +16,7 @@ class ModelPrinter {
  public:
   ModelPrinter(Build &b, const Module &m, const CppOptions &options, CppModel &out, Diag &diag)
       : b_(b), m_(m), o_(options), p_(options.name), out_(out), diag_(diag),
-        unit_(b, m, options.name, options.unchecked, diag) {}
+        unit_(b, m, options.name, options.checks, diag) {}
 
   bool run() {
     const Func *f = out_.entry = entry(b_, m_);
@@ -29,7 +30,9 @@ class ModelPrinter {
     for (const Def &d : f->results) used.insert(d.name);
     Func pruned = *f;
     pruned.body = without_unused(b_, f->body, used);
-    out_.entry = f = b_.make(pruned);
+    f = b_.make(pruned);
+    if (o_.checks == RunChecks::Subscripts) f = with_checks(b_, m_, f, diag_);
+    out_.entry = f;
     ports(*f);
     if (diag_.errors()) return false;
     std::string run_text = print_run(*f);

@@ -17,11 +17,17 @@ enum class WeightForm : uint8_t {
   Object,  // NAME.weights, linked in by NAME_weights.S
 };
 
+enum class RunChecks : uint8_t {
+  None,
+  Assumed,     // what the module assumes
+  Subscripts,  // and that subscripts which are not proved inside are so
+};
+
 struct CppOptions {
   std::string name;        // prefix of all that is external: a legal identifier
   WeightForm weights = WeightForm::Auto;
   bool one_file = false;   // the header's text and that of the weights stand in the source
-  bool unchecked = false;  // conditions that the module assumes are not checked
+  RunChecks checks = RunChecks::Assumed;
   std::string command;     // that makes these files, for their first lines
 };
 

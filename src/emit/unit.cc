@@ -1,6 +1,7 @@
 #include "emit/unit.h"
 
 #include "emit/body.h"
+#include "emit/checked.h"
 #include "emit/expand.h"
 #include "math/math.h"
 #include "text/text.h"
@@ -50,8 +51,8 @@ bool says_nodes(const Func &f) {
 
 }  // namespace
 
-Unit::Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag)
-    : b(b), m(m), prefix(prefix), unchecked(unchecked), diag(diag), helpers(prefix) {
+Unit::Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag)
+    : b(b), m(m), prefix(prefix), checks(checks), diag(diag), helpers(prefix) {
   for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes",
                              "init", "arena_bytes", "run", "error"})
     globals.reserve(fmt::format("{}_{}", prefix, s));
@@ -84,6 +85,7 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
   size_t errors = diag.errors();
   const Func *flat = expand(b, m, f, diag);
   if (!flat) return nullptr;
+  if (checks == RunChecks::Subscripts) flat = with_checks(b, m, flat, diag);
   flat = shape_loops(b, m, flat, vector_bytes(b, *flat), math_library_, diag);
   Emitted e;
   e.ident = global_name(name);

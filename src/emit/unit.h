@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "emit/helpers.h"
 #include "emit/loops.h"
+#include "emit/model.h"
 #include "emit/names.h"
 #include "ir/module.h"
 
@@ -31,7 +32,7 @@ struct Emitted {
 
 class Unit {
  public:
-  Unit(Build &b, const Module &m, const std::string &prefix, bool unchecked, Diag &diag);
+  Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag);
 
   const Emitted *function(Sym name, Syms nodes);  // null after an error; nodes: of the call, for the comment
   std::string scalar(const Func *f, int lanes = 0);  // its C++ name; lanes: of the form that works on vectors
@@ -42,7 +43,7 @@ class Unit {
   Build &b;
   const Module &m;
   const std::string prefix;
-  const bool unchecked;
+  const RunChecks checks;
   Diag &diag;
   Helpers helpers;
   Namer globals;          // names of the file
