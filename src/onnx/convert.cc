@@ -335,7 +335,8 @@ constexpr Row kRows[] = {
     {"Reshape", kAlways, unknown_reshape}, {"Expand", kAlways, unknown_expand},
     {"RandomNormal", kAlways, draw_tensor}, {"RandomNormalLike", kAlways, draw_tensor},
     {"RandomUniform", kAlways, draw_tensor}, {"RandomUniformLike", kAlways, draw_tensor},
-    {"Bernoulli", kAlways, draw_bernoulli}, {"Dropout", kAlways, draw_dropout},
+    {"Bernoulli", kAlways, draw_each},
+    {"Multinomial", kAlways, draw_each}, {"Dropout", kAlways, draw_dropout},
     {"DFT", 20, dft},               {"GroupNormalization", 21, group_norm}, {"Range", kAlways, range},
     {"Range", kAlways, range_size},
 };

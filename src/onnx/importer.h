@@ -305,7 +305,7 @@ class Importer {
 // Changes a use of an older opset to the newest one's meaning. Throws Invalid or Unsupported (convert.cc).
 void convert(Importer &im, Use &use);
 void draw_tensor(Importer &im, Use &u);      // random.cc
-void draw_bernoulli(Importer &im, Use &u);
+void draw_each(Importer &im, Use &u);
 void draw_dropout(Importer &im, Use &u);
 void unknown_reshape(Importer &im, Use &u);  // conversions of any opset (unknown.cc)
 void unknown_expand(Importer &im, Use &u);

@@ -149,6 +149,9 @@ void Importer::import_node(const Node &n, Scope &scope) {
     return function_node(n, *f->second, scope);
   if (!is_default_domain(n.domain)) {
     if (!scope.opsets->count(n.domain)) invalid("the model imports no opset of domain \"{}\"", one_line(n.domain));
+    if (n.domain == "ai.onnx.ml" && n.op == "ZipMap")
+      unsupported("a list of maps is no tensor; skl2onnx makes none with the option zipmap = False");
+    if (n.domain == "ai.onnx.ml" && (n.op == "CastMap" || n.op == "DictVectorizer")) unsupported("a map is no tensor");
     if (!find_extra(n.domain, n.op)) unsupported("no such operator");
   } else if (!scope.opsets->count("")) {
     invalid("the model imports no opset of ONNX's own operators");

@@ -59,7 +59,8 @@ void draw_tensor(Importer &im, Use &u) {
   u.outputs = 2;
 }
 
-void draw_bernoulli(Importer &im, Use &u) {
+// Bernoulli, Multinomial: the state is the second input.
+void draw_each(Importer &im, Use &u) {
   u.set_input(1, state_of(im, u));
   u.outputs = 2;
 }

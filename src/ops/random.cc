@@ -190,6 +190,39 @@ void bernoulli(Define &d) {
   });
 }
 
+// Multinomial(x, state) {sample_size}: x[batch, class] are logarithms of weights; each draw is the class in whose part of
+// the running sum of exp(x - max x) it falls.
+std::vector<Dims> multinomial_shape(OpUse &u) {
+  if (u.rank(0) != 2) u.fail(fmt::format("expected a matrix, found rank {}", u.rank(0)));
+  int64_t n = u.attr_int("sample_size");
+  if (n < 1) u.fail("attribute 'sample_size': expected at least 1");
+  u.assume(u.dim(0, 1) >= 1);
+  return {{u.dim(0, 0), u.lit(n)}, state_dims(u, 1)};
+}
+void multinomial(Define &d) {
+  Tensor x = d.in(0), state = d.in(1), y = d.out();
+  DType drawn = twists(state) ? f64 : f32, wide = x.elem() == f64 || twists(state) ? f64 : f32;
+  X classes = x.dims[1], none = d.lit(0);
+  Tensor most = d.make("most", x.elem(), {x.dims[0]}, [&](const Indices &i) {
+    return d.reduce("max", {classes}, [&](const Indices &k) { return x({i[0], k[0]}); });
+  });
+  Tensor upto = d.temp(wide, x.dims, "upto");
+  d.block("upto", x.dims, " s", [&](Body &body, const Indices &i) {
+    auto weight = [&] { return call("exp", {as_type(x(i), x.elem(), wide) - as_type(most({i[0]}), x.elem(), wide)}); };
+    body.choose(i[1] == 0, [&](Body &b) { b.store(upto, i, weight()); },
+                [&](Body &b) { b.store(upto, i, upto({i[0], i[1] - 1}) + weight()); });
+  });
+  draw(d, state, 1, product(d.b, y.dims), [&](Body &b, X place, X u) {
+    Indices i = at(y, place);
+    X share = b.let("share", wide, as_type(u, drawn, wide) * upto({i[0], classes - 1}));
+    Tensor found = b.local("class", DType::I64, none);
+    b.loop(classes - 1, [&](Body &each, X k) {
+      each.store(found, {}, where(upto({i[0], k}) <= share, cast(DType::I64, k + 1), found({})));
+    });
+    b.store(y, i, as_type(found({}), DType::I64, y.elem()));
+  });
+}
+
 // Dropout(x, ratio, training_mode, state): where training, an element is dropped if its draw is below the ratio, and
 // the others are divided by 1 - ratio; else x itself and a mask of ones.
 namespace {

@@ -300,6 +300,57 @@ void roi_align(Define &d) {
   });
 }
 
+// ---- MaxRoiPool: rois[r, 5] are batch, x1, y1, x2, y2. A region of whole cells, both ends included, in bins of equal
+// size, which may overlap by a cell; an empty bin gives 0.
+
+std::vector<Dims> max_roi_pool_shape(OpUse &u) {
+  if (u.rank(0) != 4 || u.rank(1) != 2) u.fail("expected x of rank 4 and rois of rank 2");
+  u.assume_equal(u.dim(1, 1), u.lit(5), "numbers of a region");
+  auto pooled = u.attr_ints("pooled_shape");
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1) u.fail("pooled_shape: expected two positive sizes");
+  return {{u.dim(1, 0), u.dim(0, 1), u.lit(pooled[0]), u.lit(pooled[1])}};
+}
+void max_roi_pool(Define &d) {
+  Tensor x = d.in(0), rois = d.in(1), y = d.out();
+  DType t = x.elem(), wide = accumulator(t);
+  auto c = [&](double v) { return lit(d.b, v, wide); };
+  X scale = c(d.attr_float("spatial_scale")), none = d.lit(0);
+  constexpr double kFar = 0x1p30;  // no picture reaches so far
+  d.block("pool", y.dims, "", [&](Body &body, const Indices &i) {
+    X n = body.index("batch", cast(DType::I64, as_type(rois({i[0], none}), t, wide)), x.dims[0], false);
+    struct Side {
+      X begin, count;
+    };
+    auto side = [&](size_t axis, std::string_view name) {  // axis 0: height, 1: width
+      auto cell = [&](int64_t k, std::string_view of) {  // to the nearest, halves away from 0
+        X v = body.let(fmt::format("{}_{}", name, of), wide,
+                       call("clamp", {as_type(rois({i[0], d.lit(k)}), t, wide) * scale, c(-kFar), c(kFar)}));
+        X whole = call("trunc", {v}), half = call("abs", {v - whole}) >= c(0.5);
+        return body.let(fmt::format("{}_{}_cell", name, of), DType::Index,
+                        cast(DType::Index, where(half, whole + where(v < c(0), c(-1), c(1)), whole)));
+      };
+      X first = cell(axis ? 1 : 2, "from"), last = cell(axis ? 3 : 4, "to"), size = x.dims[2 + axis];
+      X length = max(last - first + 1, d.lit(1));
+      X bin = body.let(fmt::format("{}_bin", name), wide, cast(wide, length) / real(y.dims[2 + axis], wide));
+      auto edge = [&](X at, std::string_view rounding) {
+        X v = cast(DType::Index, call(rounding, {cast(wide, at) * bin}));
+        return min(max(first + v, none), size);
+      };
+      X begin = body.let(fmt::format("{}_begin", name), DType::Index, edge(i[2 + axis], "floor"));
+      X end = body.let(fmt::format("{}_end", name), DType::Index, edge(i[2 + axis] + 1, "ceil"));
+      return Side{begin, body.let(fmt::format("{}_count", name), DType::Index, max(end - begin, none))};
+    };
+    Side h = side(0, "h"), w = side(1, "w");
+    Tensor most = body.local("most", t, lowest(d.b, t));
+    body.loop(h.count, [&](Body &rows, X iy) {
+      rows.loop(w.count, [&](Body &cells, X ix) {
+        cells.store(most, {}, max(most({}), x({n, i[1], h.begin + iy, w.begin + ix})));
+      });
+    });
+    body.store(y, i, where(h.count == 0 || w.count == 0, zero(d.b, t), most({})));
+  });
+}
+
 // ---- NonMaxSuppression: inputs boxes[n, b, 4], scores[n, c, b], at most, iou and score thresholds
 // Of each class the box with the best score is taken again and again; those that overlap it too much are dropped.
 

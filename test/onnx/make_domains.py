@@ -520,6 +520,12 @@ drawn("random_uniform_like_seed", "RandomUniformLike", {"x": many}, [np.random.R
 chance = np.random.default_rng(2).random((50, 20))
 drawn("bernoulli_seed", "Bernoulli", {"x": chance}, [np.random.RandomState(5).binomial(1, chance).astype(np.int32)], ["n", 20], dtype=T.INT32, seed=5.0)
 
+weights = np.random.default_rng(6).standard_normal((30, 20)).astype(np.float32)
+parts = np.cumsum(np.exp(weights.astype(np.float64) - weights.max(1, keepdims=True)), 1)
+draws = np.random.RandomState(9).random_sample((30, 4)) * parts[:, -1:]
+drawn("multinomial_seed", "Multinomial", {"x": weights}, [np.stack([np.searchsorted(p, u, "right") for p, u in zip(parts, draws)])], ["n", 4],
+      sample_size=4, dtype=T.INT64, seed=9.0)
+
 
 # ---- Fourier transforms of lengths that take different passes, against numpy's in f64
 
@@ -570,6 +576,17 @@ def framed(name, length, window, complex_=False):
 
 framed("stft_symbols", 24, np.float64(np.float32(np.hanning(24))))
 framed("stft_symbols_complex", 15, np.ones(15), True)
+
+
+# ---- regions: whole, of one cell, on halves, beyond the picture, turned round
+
+picture = np.random.default_rng(4).standard_normal((2, 3, 7, 9)).astype(np.float32)
+regions = np.float32([[0, 0, 0, 8, 6], [1, 2, 3, 2, 3], [1, 1.5, 0.5, 4.5, 5.49], [0, -3, 2, 20, 4], [1, 30, 30, 40, 40], [0, 5, 5, 2, 1],
+                      [1, -0.5, -0.5, 2.5, 3.5], [0, 3, 0, 8, 1]])
+case("max_roi_pool", "MaxRoiPool", {"x": picture, "r": regions}, domain="", pooled_shape=[3, 2], rtol=0, atol=0,
+     free={"x": ["n", 3, "h", "w"], "r": ["k", 5]})
+case("max_roi_pool_scaled", "MaxRoiPool", {"x": picture, "r": regions * np.float32([1, 3, 3, 3, 3])}, domain="", pooled_shape=[4, 5], spatial_scale=0.3,
+     rtol=0, atol=0)
 
 
 def sklearn():

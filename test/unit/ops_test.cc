@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "check/check.h"
@@ -96,7 +97,7 @@ TEST_F(Ops, TableIsWellFormed) {
     EXPECT_LT(before, op.name);
     before = op.name;
     EXPECT_EQ(find_op(op.name), &op);
-    EXPECT_TRUE(op.shape && (op.define || op.inputs[0].type == "str")) << op.name;
+    EXPECT_TRUE(op.shape && (op.define || op.inputs[0].type == "str" || op.name == "ImageDecoder")) << op.name;
     auto known = [&](const std::string &type) {
       bool variable = type == "size" || dtype_named(type) != DType::Invalid;
       for (const TypeVar &v : op.types) variable = variable || v.name == type;
@@ -374,6 +375,27 @@ TEST_F(Ops, Philox) {
   EXPECT_EQ(results[1], (std::vector<double>{0, 2}));
 }
 
+// Of 1000 draws, as many of each class as its weight says, within four standard deviations.
+TEST_F(Ops, MultinomialCounts) {
+  for (const char *generator : {"s0: u64[2] = RngSeed() {seed = 3.0}", "s0: u32[625] = MersenneTwister() {seed = 3}"}) {
+    std::string type(std::string_view(generator).substr(4, std::string_view(generator).find(' ', 4) - 4));
+    auto results = run(fmt::format(R"(const @x: f32[2, 4] = [0.0, 0.6931472, 1.3862944, -inf, 100.0, 0.0, 101.0, -100.0]
+graph @main() -> (y: i64[2, 1000], s: {0}) {{
+  {1}
+  y: i64[2, 1000], s: {0} = Multinomial(@x, s0) {{sample_size = 1000}}
+}}
+)", type, generator));
+    const double kWant[2][4] = {{1 / 7.0, 2 / 7.0, 4 / 7.0, 0}, {1 / (1 + std::exp(1.0)), 0, std::exp(1.0) / (1 + std::exp(1.0)), 0}};
+    for (size_t row = 0; row < 2; ++row)
+      for (size_t c = 0; c < 4; ++c) {
+        double p = kWant[row][c], n = 1000;
+        auto begin = results[0].begin() + ptrdiff_t(row * 1000);
+        double found = double(std::count(begin, begin + 1000, double(c)));
+        EXPECT_NEAR(found, n * p, 4 * std::sqrt(n * p * (1 - p))) << row << " " << c;
+      }
+  }
+}
+
 // numpy: np.mod and C's % of mixed signs; x mod 0 = 0 for integers.
 TEST_F(Ops, Integers) {
   auto results = run(R"(const @a: i8[6] = [-4, 7, 5, -128, 100, 3]
@@ -557,8 +579,10 @@ constexpr Row kRows[] = {
     // sizes that are data
     {"x: f32[n, 3]", "k: index, y: i64[] = NonZero(x)", "index, i64[2, k]"},
     {"x: f32[3, 2], c: bool[3]", "k: index, y: f32[] = Compress(x, c) {axis = 0}", "index, f32[k, 2]"},
+    {"x: f16[n, 3, h, w], r: f16[k, 5]", "y: f16[] = MaxRoiPool(x, r) {pooled_shape = [2, 3]}", "f16[k, 3, 2, 3]"},
     {"c: f32[1, 6, 4], s: f32[1, 1, 6]", "k: index, y: i64[] = NonMaxSuppression(c, s, 3, 0.5, 0.0)", "index, i64[k, 3]"},
     {"x: f32[6]", "k: index, y: f32[], i: i64[], v: i64[], c: i64[] = Unique(x)", "index, f32[k], i64[k], i64[6], i64[k]"},
+    {"x: u8[n]", "h: index, w: index, y: u8[] = ImageDecoder(x)", "index, index, u8[h, w, 3]"},
     // our own
     {"x: f32[n]", "y: f32[] = Copy(x)", "f32[n]"},
     {"x: f32[n]", "y: bool[n, 2] = Fill(true)", "bool[n, 2]"},
@@ -568,6 +592,8 @@ constexpr Row kRows[] = {
     {"s: u64[2]", "y: f16[5], t: u64[2] = RandomNormal(s) {scale = 2.0}", "f16[5], u64[2]"},
     {"p: f32[n], s: u64[2]", "y: bool[n], t: u64[2] = Bernoulli(p, s)", "bool[n], u64[2]"},
     {"x: f32[n]", "s: u32[625] = MersenneTwister() {seed = 42}", "u32[625]"},
+    {"x: f32[n, 7], s: u64[2]", "y: i32[n, 3], t: u64[2] = Multinomial(x, s) {sample_size = 3}", "i32[n, 3], u64[2]"},
+    {"x: f64[2, 7], s: u32[625]", "y: i64[2, 1], t: u32[625] = Multinomial(x, s)", "i64[2, 1], u32[625]"},
     {"p: f16[n], s: u32[625]", "y: i8[n], t: u32[625] = Bernoulli(p, s)", "i8[n], u32[625]"},
 };
 
@@ -582,7 +608,7 @@ TEST_F(Ops, EveryOperator) {
       tried.insert(u.op.name);
       auto types = infer(u);
       types.resize(u.results.size());
-      if (!u.op.define) continue;  // of letters
+      if (!u.op.define) continue;  // of letters or files
       std::vector<OpKernel> kernels{op_kernel(u, types, b.sym("k"), {})};
       if (u.op.count) kernels.push_back(count_kernel(u, b.sym("k"), {}));
       for (const OpKernel &k : kernels) {
