@@ -1,5 +1,6 @@
 // mlc-ops: the operators, one line each, as grammar/ops.def has them.
-//   Gemm(a: T, b: T, c: T?) -> (y: T) {alpha = 1.0, beta = 1.0, transA = 0, transB = 0}  T = num  out_fusable
+//   Relu(x: T) -> (y: T)  T = num  opset 1  elementwise  max(x, 0.0)
+#include "onnx/schema.h"
 #include "ops/ops.h"
 #include "pass/command.h"
 
@@ -34,7 +35,9 @@ std::string line(const OpInfo &op) {
     out += (&v == op.types.data() ? "  " : ", ") + v.name + " = " + v.group;
     if (!v.otherwise.empty()) out += " else " + v.otherwise;
   }
-  return out + "  " + std::string(pattern_name(op.pattern)) + "\n";
+  const onnx::Schema *schema = onnx::find_schema(op.name);
+  out += schema ? fmt::format("  opset {}", schema->first) : "  own";
+  return out + "  " + std::string(pattern_name(op.pattern)) + (op.expression.empty() ? "" : "  " + op.expression) + "\n";
 }
 
 int list(const Options &options) {
