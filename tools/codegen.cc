@@ -145,7 +145,7 @@ std::string model_name(const std::string &path) {
 }
 
 bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Diag &diag) {
-  finish(b, m, diag);
+  finish(b, m, diag, o.cpp.cuda);
   CppModel model;
   if (diag.errors() || !emit_model(b, m, o.cpp, model, diag)) return false;
   Constants constants(b, m, o, diag);
@@ -166,13 +166,13 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
   Folder folder(o.folder, diag);
   const std::string &n = o.cpp.name;
   folder.write(n + ".h", model.header);
-  folder.write(n + ".cc", model.source);
+  folder.write(n + "." + model.extension, model.source);
   if (weights.empty() && o.cpp.weights == WeightForm::Text) weights = fmt::format("// {} has no weights\n", n);  // as make expects
   if (!weights.empty()) folder.write(n + "_weights.cc", weights);
   bool file = (model.form == WeightForm::File || model.form == WeightForm::Object) && !model.weights.empty();
   if (file) folder.write(n + ".weights", [&](FILE *f) { return put_weights(model, constants, f); });
   if (file && model.form == WeightForm::Object) folder.write(n + "_weights.S", assembly_text(o.cpp));
-  if (o.with_main) folder.write(n + "_main.cc", main_text(b, model, o.cpp));
+  if (o.with_main) folder.write(n + "_main." + model.extension, main_text(b, model, o.cpp));
   folder.write("CMakeLists.txt", cmake_text(model, o.cpp, o.with_main));
   folder.write(n + ".mk", make_text(model, o.cpp, o.with_main));
   folder.done();
@@ -182,6 +182,7 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
 std::string codegen_command(const CodegenOptions &o) {
   static constexpr const char *kForms[] = {"", "file", "text", "object"};
   std::string line = "mlc-codegen --name " + o.cpp.name;
+  if (o.cpp.cuda) line += " --target cuda-sm_80";
   if (o.cpp.weights != WeightForm::Auto) line += fmt::format(" --weights {}", kForms[int(o.cpp.weights)]);
   if (o.with_main) line += " --main";
   if (o.cpp.checks != RunChecks::Assumed) line += o.cpp.checks == RunChecks::None ? " --unchecked" : " --checked";

@@ -54,6 +54,9 @@ std::string read_file(const std::string &path) {
 }
 
 using onnx::Datum;
+}  // namespace
+extern const char cuda_header[], cuda_source[];  // share/cuda/mlc_cuda.h, .cc
+namespace {
 
 struct DataSet {
   std::vector<Datum> inputs, outputs;
@@ -189,9 +192,10 @@ void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p)
   if (!check(*p.stage.build, p.stage.module, diag)) failed("check after import: {}", first_line(diag.messages()[0]));
 }
 
-void passes(Program &stage, bool must_plan, const std::vector<std::string> &without) {
+void passes(Program &stage, Route route, const std::vector<std::string> &without) {
   for (const Pass *pass : usual_passes()) {
     if (std::find(without.begin(), without.end(), pass->name) != without.end()) continue;
+    if (route == Route::CudaSim && pass->name == std::string_view("plan")) continue;  // after mlc-sync
     Module before = stage.module;  // nodes never change
     char *text = nullptr;
     size_t size = 0;
@@ -201,7 +205,7 @@ void passes(Program &stage, bool must_plan, const std::vector<std::string> &with
     std::string message = first_line({text, size});
     free(text);
     bool unplanned =
-        !must_plan && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
+        route != Route::Cpp && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
     if (unplanned) stage.module = before;
     else if (!ok && message.find("mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
     else if (!ok) failed("{}: {}", pass->name, message);
@@ -284,39 +288,66 @@ bool command(const std::string &line, std::string &errors, const std::string &sc
   return rc == 0;
 }
 
-void emit(const Case &c, Prepared &p) {
+void emit(const Case &c, Prepared &p, bool cuda) {
   p.scratch = std::make_unique<Scratch>();
   CodegenOptions g;
+  g.cpp.cuda = cuda;
   g.cpp.name = "model", g.folder = p.scratch->path + "/out", g.with_main = true, g.module_path = c.model;
   Diag diag("codegen");
   std::string text;
-  if (!codegen(*p.stage.build, p.stage.module, g, text, diag)) failed("codegen: {}", first_line(diag.messages()[0]));
+  if (codegen(*p.stage.build, p.stage.module, g, text, diag)) return;
+  std::string message = first_line(diag.messages()[0]);
+  if (message.find("strings are known to mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
+  failed("codegen: {}", message);
+}
+
+void write_file(const std::string &path, std::string_view text) {
+  std::ofstream f(path, std::ios::binary);
+  if (!f.write(text.data(), std::streamsize(text.size())).flush()) failed("{} cannot be written", path);
+}
+// In place at once: several processes share the folder.
+void keep(const std::string &folder, const std::string &file, const std::string &as) {
+  std::error_code e;
+  fs::create_directories(folder, e);
+  std::string part = fmt::format("{}.{}", as, getpid());
+  fs::copy_file(file, part, e);
+  if (!e) fs::rename(part, as, e);
+}
+
+// What CUDA programs are linked with here; its header is put beside the sources.
+std::string cuda_object(const std::string &dir, const CaseOptions &o) {
+  std::string all = o.compiler + cuda_header + cuda_source, cached, errors, object = dir + "/mlc_cuda.o";
+  write_file(dir + "/out/mlc_cuda.h", cuda_header);
+  if (!o.cache.empty()) cached = o.cache + "/" + sha256_of(std::as_bytes(std::span(all.data(), all.size()))) + ".o";
+  if (!cached.empty() && fs::exists(cached)) return cached;
+  write_file(dir + "/mlc_cuda.cc", cuda_source);
+  if (!command(fmt::format("cd {} && {} -Iout -c mlc_cuda.cc -o {}", dir, o.compiler, object), errors, dir))
+    failed("c++: {}", errors);
+  if (!cached.empty()) keep(o.cache, object, cached);
+  return object;
 }
 
 // The program of what was emitted.
 std::string compiled(const Prepared &p, const CaseOptions &o) {
   const std::string &dir = p.scratch->path, out = dir + "/out";
+  bool cuda = o.route == Route::CudaSim;
+  std::string object = cuda ? cuda_object(dir, o) : "";
   std::string sources, errors, all = o.compiler, program = dir + "/model";
   std::vector<fs::path> files;
   for (const auto &e : fs::directory_iterator(out)) files.push_back(e.path());
   std::sort(files.begin(), files.end());
   for (const fs::path &file : files) {
-    bool source = file.extension() == ".cc" || file.extension() == ".S";
+    bool source = file.extension() == ".cc" || file.extension() == ".cu" || file.extension() == ".S";
     if (source) sources += " " + file.string();
     if (source || file.extension() == ".h") all += read_file(file.string());
   }
   std::string cached;
   if (!o.cache.empty()) cached = o.cache + "/" + sha256_of(std::as_bytes(std::span(all.data(), all.size())));
   if (!cached.empty() && fs::exists(cached)) return cached;
+  if (cuda) sources = fmt::format(" -I. -x c++{} -x none {}", sources, object);
   if (!command(fmt::format("cd {} && {}{} -o {}", out, o.compiler, sources, program), errors, dir))
     failed("c++: {}", errors);
-  if (!cached.empty()) {  // in place at once: several processes share the folder
-    std::error_code e;
-    fs::create_directories(o.cache, e);
-    std::string part = fmt::format("{}.{}", cached, getpid());
-    fs::copy_file(program, part, e);
-    if (!e) fs::rename(part, cached, e);
-  }
+  if (!cached.empty()) keep(o.cache, program, cached);
   return program;
 }
 
@@ -342,6 +373,8 @@ std::vector<Array> execute(const std::string &program, const Case &c, const Prep
   return outputs;
 }
 
+bool emits(const CaseOptions &o) { return o.route == Route::Cpp || o.route == Route::CudaSim; }
+
 // Everything before the program runs; what is emitted is in `scratch`.
 std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options,
                                   Prepared &p) {
@@ -349,8 +382,8 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
     p = Prepared();
     import(c, std::move(bind), p);
     if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
-    if (options.route != Route::Interp) passes(p.stage, options.route == Route::Cpp, options.without);
-    if (options.route == Route::Cpp) emit(c, p);
+    if (options.route != Route::Interp) passes(p.stage, options.route, options.without);
+    if (emits(options)) emit(c, p, options.route == Route::CudaSim);
     return {};
   } catch (const Stop &s) {
     return s.result;
@@ -389,7 +422,7 @@ CaseResult run_case(const std::string &folder, const CaseOptions &options) {
   return guarded([&] {
     Case c = load(folder);
     Prepared p = prepare(c, options);
-    std::string program = options.route == Route::Cpp ? compiled(p, options) : "";
+    std::string program = emits(options) ? compiled(p, options) : "";
     for (const DataSet &set : c.sets)
       compare_outputs(c, entry_of(p), *p.stage.build,
                       program.empty() ? interpret(c, p, set) : execute(program, c, p, set), set);
@@ -402,7 +435,7 @@ CaseValues case_values(const std::string &folder, const CaseOptions &options) {
     Case c = load(folder);
     v.rtol = c.rtol, v.atol = c.atol;
     Prepared p = prepare(c, options);
-    v.values = options.route == Route::Cpp ? execute(compiled(p, options), c, p, c.sets[0]) : interpret(c, p, c.sets[0]);
+    v.values = emits(options) ? execute(compiled(p, options), c, p, c.sets[0]) : interpret(c, p, c.sets[0]);
     for (const Def &d : entry_of(p).results) v.names.emplace_back(p.stage.build->text(d.name));
     v.values.resize(v.names.size());  // buffers that are read and written are no results
   });

@@ -1,5 +1,5 @@
 // One case of ONNX's backend tests: a folder with model.onnx, test_data_set_*/{input,output}_*.pb and maybe `tolerance`
-// ("RTOL ATOL"), run by one of three routes.
+// ("RTOL ATOL"), run by one of the routes.
 #pragma once
 #include <functional>
 #include <string>
@@ -15,6 +15,7 @@ enum class Route {
   Interp,  // import, then the interpreter on operators
   Loops,   // simplify, fuse, lower, plan; then the interpreter on kernels
   Cpp,     // the same, then C++ compiled with warnings as errors, and run
+  CudaSim,  // simplify, fuse, lower; then CUDA C++, compiled and run by share/cuda on the CPU
 };
 
 struct CaseOptions {

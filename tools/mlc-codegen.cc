@@ -1,5 +1,6 @@
 // mlc-codegen: a module becomes host C++.
 #include "check/check.h"
+#include "check/stage.h"
 #include "codegen.h"
 #include "emit/names.h"
 #include "pass/command.h"
@@ -15,6 +16,7 @@ constexpr OptionSpec kOptions[] = {
     {"main", nullptr, "with -o: also NAME_main.cc, which runs the model on .npy files"},
     {"weights", "FORM", "file, text or object (otherwise text without -o and below 64 KB, else file)"},
     {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
+    {"target", "NAME", "cuda-sm_80: CUDA C++ for a device; without it, C++ for the host, or what the kernels are synced for"},
     {"unchecked", nullptr, "leave out the checks of what the module assumes"},
     {"include,I", "DIR", "look for weight files in DIR"},
 };
@@ -46,7 +48,8 @@ int run(const Options &options) {
   if (options.has("checked")) o.cpp.checks = RunChecks::Subscripts;
   o.with_main = options.has("main");
   o.folders = options.all("include"), o.module_path = path;
-  o.cpp.command = codegen_command(o);
+  std::string target = options.get("target");
+  if (!target.empty() && target != "cuda-sm_80") return usage(fmt::format("--target {}: expected cuda-sm_80", target));
 
   Source source = Source::open(path);
   if (!source.error.empty()) {
@@ -58,7 +61,13 @@ int run(const Options &options) {
   Diag diag("codegen", &source);
   diag.verbose = options.has("verbose");
   std::string text, error;
-  bool ok = read(b, source, m, diag) && check(b, m, diag) && codegen(b, m, o, text, diag);
+  bool ok = read(b, source, m, diag) && check(b, m, diag);
+  o.cpp.cuda = !target.empty() || std::any_of(m.items.begin(), m.items.end(), [&](const Item *i) {
+    auto *f = as<Func>(i);
+    return f && is_synced(b, *f);
+  });
+  o.cpp.command = codegen_command(o);
+  ok = ok && codegen(b, m, o, text, diag);
   diag.print(stderr);
   if (!ok) return 1;
   if (!o.folder.empty() || write_all("", text, &error)) return 0;

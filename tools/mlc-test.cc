@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr OptionSpec kOptions[] = {
-    {"via", "ROUTE", "interp (operators, the default), loops (kernels) or cpp (emitted C++, compiled and run)"},
+    {"via", "ROUTE", "interp (operators, the default), loops (kernels), cpp (emitted C++, compiled and run) or cuda-sim (CUDA C++ on the CPU)"},
     {"jobs,j", "N", "cases at a time; 1"},
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
@@ -36,8 +36,8 @@ constexpr OptionSpec kOptions[] = {
     {"python", "COMMAND", "of --explain: one that has the onnx package, and maybe onnxruntime; python3"},
     {"timeout", "S", "seconds that a case may take; 60"},
     {"memory", "MB", "memory that a case may use; 6144"},
-    {"cache", "DIR", "of --via cpp: keep compiled programs there, by the hash of their sources"},
-    {"compiler", "COMMAND", "of --via cpp; g++ -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror"},
+    {"cache", "DIR", "of --via cpp and cuda-sim: keep compiled programs there, by the hash of their sources"},
+    {"compiler", "COMMAND", "of --via cpp and cuda-sim; g++ -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror"},
 };
 
 struct Job {
@@ -131,7 +131,8 @@ int test(const Options &options) {
   if (via == "interp") how.route = Route::Interp;
   else if (via == "loops") how.route = Route::Loops;
   else if (via == "cpp") how.route = Route::Cpp;
-  else return usage(fmt::format("--via {}: expected interp, loops or cpp", via));
+  else if (via == "cuda-sim") how.route = Route::CudaSim;
+  else return usage(fmt::format("--via {}: expected interp, loops, cpp or cuda-sim", via));
   how.cache = options.get("cache");
   if (!how.cache.empty()) how.cache = fs::absolute(how.cache).string();
   how.compiler = options.get("compiler", how.compiler);

@@ -60,7 +60,7 @@ static void add_graph(Build &b, Module &m) {
   m.add(b.make(graph));
 }
 
-void finish(Build &b, Module &m, Diag &diag) {
+void finish(Build &b, Module &m, Diag &diag, bool device) {
   add_graph(b, m);
   bool lower = false, compact = false, plan = false;
   for (const Item *i : m.items) {
@@ -77,7 +77,7 @@ void finish(Build &b, Module &m, Diag &diag) {
       lower |= c && !c->global;
     });
   }
-  for (auto [due, name] : {std::pair(lower, "lower"), {compact, "compact"}, {plan, "plan"}})
+  for (auto [due, name] : {std::pair(lower, "lower"), {compact, "compact"}, {device, "sync"}, {plan, "plan"}, {device, "sync"}})
     if (due && !diag.errors()) pass_named(name)->run(b, m, {}, diag);
 }
 

@@ -26,7 +26,7 @@ bool run_pass(const Pass &pass, const Options &options, Program &stage, bool ver
 bool reread(Program &stage, const std::string &name, FILE *errors, const std::string &tool);
 
 // Makes what is still due before code can be emitted: a graph around the only kernel of a module that has none; lower if
-// operators or groups are left, plan if no arena is given.
-void finish(Build &b, Module &m, Diag &diag);
+// operators or groups are left, plan if no arena is given; for a device, sync.
+void finish(Build &b, Module &m, Diag &diag, bool device = false);
 
 }  // namespace mlc

@@ -200,6 +200,7 @@ constexpr Effect kEffects[] = {
     {"mbarrier_arrive", 1, 1, false, false, true, true},
     {"mbarrier_wait", 2, 2, false, false, true, true},
     {"registers", 2, 2, false, false, true, true},
+    {"shfl_xor", 2, 2, true, false, true, true},  // the value of the thread whose lane differs in these bits
 };
 
 }  // namespace
@@ -221,7 +222,7 @@ void FuncChecker::builtin_call(const CallStmt &s) {
   for (const Expr *d : s.dests) to = destination(d);
   for (const Expr *a : c.args) {
     if (a->kind == Kind::Str) continue;
-    if (name == "fill") {
+    if (name == "fill" || (name == "shfl_xor" && a == c.args[0])) {
       if (to) scalar(a, to->elem);
     } else if (name == "print" && (a->kind == Kind::Name || a->kind == Kind::Global)) {
       value_type(a);

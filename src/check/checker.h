@@ -29,6 +29,7 @@ struct Entry {
   Entry *root = nullptr;     // of a view, and of a place in a buffer: the buffer
   const Expr *extent = nullptr;          // of loops and axes
   LoopKind loop = LoopKind::Serial;      // of loops
+  Sym tag = {};                          // of bound ones
   bool read = false, written = false;    // of buffers
   bool defined = false;                  // of a graph's result: as a value
   Entry *whole() { return root ? root : this; }
@@ -85,6 +86,7 @@ class FuncChecker {
   void let(const Let &s);
   void scalar_let(const Let &s);
   void for_loop(const For &s);
+  void flat(const For &s);                    // in a synced kernel
   void races(const For &s);                   // a remark unless its turns are proved apart
   void alloc(const Alloc &s);
   void view(const View &s);

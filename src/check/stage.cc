@@ -15,6 +15,11 @@ bool stage_named(std::string_view name, Stage *s) {
   return false;
 }
 
+bool is_synced(const Build &b, const Func &f) {
+  auto *s = as<Str>(attr(b, f.notes.attrs, "stage"));
+  return s && s->value == "synced";
+}
+
 Stage stage_of(const Build &b, const Func &f) {
   Stage said;
   if (auto *s = as<Str>(attr(b, f.notes.attrs, "stage")); s && stage_named(s->value, &said)) return said;

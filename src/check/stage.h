@@ -23,5 +23,7 @@ Stage stage_of(const Build &b, const Func &f);
 std::string_view stage_name(Stage s);  // "operators" ...
 // False if there is no stage of that name. "synced" is Compacted.
 bool stage_named(std::string_view name, Stage *s);
+// `attr stage = "synced"`: compacted, and flat: the bound loops are outermost, each thread's share is spelt out.
+bool is_synced(const Build &b, const Func &f);
 
 }  // namespace mlc

@@ -102,11 +102,12 @@ void FuncChecker::for_loop(const For &s) {
   if (graph_ && s.loop != LoopKind::Serial) error(s.at, "loops of a graph are serial");
   if (s.loop == LoopKind::Bind && !is_thread_tag(s.tag))
     error(s.at, "no thread {}: expected blockIdx.x, threadIdx.x .. or a thread of a target", text(s.tag));
+  if (s.loop == LoopKind::Bind && is_synced(b_, f_)) flat(s);
   notes(s.notes);
   if (prove_ && ok && kernel_) races(s);
   Mark m = open();
   Entry *e = define(What::Loop, s.iter.name, b_.index(), s.iter.at);
-  e->extent = s.iter.extent, e->loop = s.loop;
+  e->extent = s.iter.extent, e->loop = s.loop, e->tag = s.tag;
   ok ? bounds_.range(s.iter.name, s.iter.extent) : bounds_.index(s.iter.name);
   std::string_view tag = b_.text(s.tag);
   bool threads = s.loop == LoopKind::Bind && !tag.starts_with("block") && !tag.starts_with("cluster");
@@ -120,6 +121,16 @@ void FuncChecker::for_loop(const For &s) {
   statements(s.body);
   --loops_, threads_ -= threads, bound_ -= s.loop == LoopKind::Bind, maybe_ -= turns;
   close(m);
+}
+
+// A bound loop of a synced kernel: outermost, its tag bound once.
+void FuncChecker::flat(const For &s) {
+  if (loops_ != bound_ || maybe_)
+    error(s.at, "loop {} is bound to {} inside of {}: in a synced kernel bound loops are outermost", text(s.iter.name),
+          text(s.tag), loops_ != bound_ ? "a loop that is not" : "a condition");
+  for (auto &[name, e] : names_)
+    if (e && e->what == What::Loop && e->loop == LoopKind::Bind && e->tag == s.tag)
+      error(s.at, "{} is bound to {} a second time", text(s.iter.name), text(s.tag));
 }
 
 bool FuncChecker::is_thread_tag(Sym tag) const {

@@ -96,7 +96,9 @@ Entity BodyPrinter::define_local(const Def &d, Entity e) {
   return e;
 }
 
-std::string BodyPrinter::leave(const std::string &code) const {
+std::string BodyPrinter::leave(int failure) const {
+  std::string code = this->code(failure);
+  if (side == Side::Device) return fmt::format("return {}(failed, {});", u_.helpers.need("fail"), code);
   if (!in_task_) return fmt::format("return {};", code);
   return fmt::format("return __atomic_store_n(&task.failed, {}, __ATOMIC_RELAXED);", code);
 }
@@ -170,9 +172,18 @@ void BodyPrinter::stmts(Stmts body) {
       case Kind::For: loop(&to<For>(s)); break;
       case Kind::If: branch(to<If>(s)); break;
       case Kind::While: {
+        auto &w = to<While>(s);
         head(s);
-        line("while ({}) {{", exprs.text(to<While>(s).cond, DType::Bool));
-        block(to<While>(s).body);
+        if (side == Side::Host && reads_memory(w.cond)) {
+          line("for (;;) {{");
+          indent += 2;
+          Text cond = exprs.print(read_back(w.cond), DType::Bool);
+          line("if (!{}) break;", wrap(cond, kUnary));
+          indent -= 2;
+        } else {
+          line("while ({}) {{", exprs.text(w.cond, DType::Bool));
+        }
+        block(w.body);
         line("}}");
         break;
       }
@@ -208,7 +219,7 @@ void BodyPrinter::let(const Let &l) {
   const Expr *value = l.value;
   if (auto *c = as<Call>(value); c && !c->global && b_.text(c->callee) == "Item" && c->args.size() == 1)
     if (auto *n = as<Name>(c->args[0])) value = b_.call("index", {b_.load(n->name, {})});
-  Text v = exprs.print(shortened(value), t);
+  Text v = exprs.print(read_back(shortened(value)), t);
   Entity e;
   e.wild = v.wild && t == DType::Index, e.lanes = v.lanes, e.mask = v.mask;
   std::string ident = define_local(d, e).ident, type(c_value(t));
@@ -219,6 +230,7 @@ void BodyPrinter::let(const Let &l) {
 }
 
 void BodyPrinter::store(const Store &s) {
+  if (s.atomic && side == Side::Device) return atomic(s);
   const Load &target = to<Load>(shortened(s.target));
   const Expr *value = shortened(s.value);
   if (scope.lanes.whole() && (exprs.varies(&target) || exprs.varies(value)))
@@ -279,6 +291,11 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   }
   std::vector<int64_t> dims;
   std::string_view scope_name = t->scope ? b_.text(t->scope) : "";
+  if (side == Side::Device && scope_name == "shared") {
+    e = define_local(a.def, e);
+    line("{}({});", u_.helpers.need("SHARED"), e.ident);
+    return 1;
+  }
   int64_t count = 1, bytes = 0;
   bool fixed = all_static(t, &dims);
   for (int64_t d : dims) fixed = fixed && d >= 0 && !__builtin_mul_overflow(count, d, &count);
@@ -341,6 +358,7 @@ void BodyPrinter::view(const View &v) {
 }
 
 void BodyPrinter::loop(const For *f) {
+  if (f->loop == LoopKind::Bind && side == Side::Device) return bound(*f);
   head(f);
   if (f->loop == LoopKind::Vectorize) return lanes(*f);
   if (can_be_task(*f)) return parallel(*f);
@@ -389,7 +407,7 @@ void BodyPrinter::branch(const If &i) {
   }
   if (scope.lanes.whole() && exprs.varies(cond))
     return branch_lanes(*edited(b_, i, [&](If &n) { n.cond = cond; }));
-  line("if ({}) {{", exprs.text(cond, DType::Bool));
+  line("if ({}) {{", exprs.text(read_back(cond), DType::Bool));
   auto side = [&](size_t k, Stmts body) {
     size_t mark = scope.bounds.mark();
     enter(scope.bounds, &i, k);
@@ -443,7 +461,7 @@ void BodyPrinter::untame(size_t first) {
 }
 
 void BodyPrinter::assume(const Assume &a) {
-  if (u_.checks != RunChecks::None) {
+  if (u_.checks != RunChecks::None && !checked.count(&a)) {
     const Expr *cond = shortened(a.cond);
     if (auto *known = as<Bool>(cond); !known || !known->value) {
       bool index = false;
@@ -456,8 +474,8 @@ void BodyPrinter::assume(const Assume &a) {
       std::string said = std::string(a.comment.substr(std::min(a.comment.find_first_not_of("# "), a.comment.size())));
       if (said.empty()) said = index ? "index out of range" : "a condition does not hold";
       failures.push_back({{}, fmt::format("{}: expected {}", said, print(b_, a.cond))});
-      Text c = exprs.print(cond, DType::Bool);
-      line("if (!{}) {}", wrap(c, kPrimary), leave(fmt::format("{}", first_code + int(failures.size()))));
+      Text c = exprs.print(read_back(cond), DType::Bool);
+      line("if (!{}) {}", wrap(c, kPrimary), leave(int(failures.size()) - 1));
     }
   }
   tame(a.cond);

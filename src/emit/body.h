@@ -6,6 +6,9 @@
 
 namespace mlc {
 
+// Where the statements run: on a CPU alone, on the host of a CUDA device, on the device.
+enum class Side : uint8_t { Cpu, Host, Device };
+
 class BodyPrinter {
  public:
   BodyPrinter(Unit &unit, const Module &m, const Func &f);
@@ -36,10 +39,13 @@ class BodyPrinter {
   std::vector<Sym> constants;
   std::unordered_map<Sym, std::string> constant_idents;
   int first_code = 0;  // what failure 0 returns, less one
+  Side side = Side::Cpu;
+  std::string first;   // of sides with a device: the variable that first_code is added to; empty: none
   std::string name;    // of the function in C++
   std::string tasks;   // bodies of parallel loops: functions that stand in front of this one
   std::string options = "options";  // how NAME_options is reached
   bool uses_options = false;
+  std::unordered_set<const Stmt *> checked;  // assumptions that the host checks
 
  private:
   void stmts(Stmts body);
@@ -62,7 +68,7 @@ class BodyPrinter {
   void own_buffer(const Alloc &a);
   bool can_be_task(const For &f) const;
   void parallel(const For &f);
-  std::string leave(const std::string &code) const;  // the statement that ends the function with a failure
+  std::string leave(int failure) const;  // the statement that ends the function with a failure, counted from 0
   void branch(const If &i);
   void head(const Stmt *s, Syms from = {});
   void block(Stmts body);
@@ -75,6 +81,16 @@ class BodyPrinter {
   void tame(const Expr *cond);
   void untame(size_t first);
   bool wild(const Expr *e);
+  // ---- body_cuda.cc: sides with a device
+  std::string code(int failure) const;
+  const Expr *read_back(const Expr *e);  // on the host: what it loads is read from the device into variables
+  void transfer(const CallStmt &c);
+  void launch(const CallStmt &c, const Emitted &fn, std::vector<std::string> args);
+  bool effect(const CallStmt &c);
+  void atomic(const Store &s);
+  void bound(const For &f);
+  bool whole(const Expr *e, std::string *pointer, std::string *bytes);
+
   void fail(uint32_t at, std::string message);
   const Expr *shortened(const Expr *e) const;
 

@@ -61,7 +61,7 @@ std::string BodyPrinter::buffer_argument(Entity e, Exprs index, const Def &param
 }
 
 std::string BodyPrinter::argument(const Expr *e, const Def &param, bool written, uint32_t at) {
-  if (!param.type->tensor) return exprs.text(shortened(e), param.type->elem);
+  if (!param.type->tensor) return exprs.text(read_back(shortened(e)), param.type->elem);
   Entity global;
   auto constant_entity = [&](Sym name) {
     const Const *c = m_.constant(name);
@@ -91,6 +91,7 @@ std::string BodyPrinter::argument(const Expr *e, const Def &param, bool written,
 void BodyPrinter::call(const CallStmt &c) {
   std::string_view name = b_.text(c.call->callee);
   if (!c.call->global) {
+    if (side != Side::Cpu && effect(c)) return;
     if (name == "Copy" && c.call->args.size() == 1 && c.dests.size() == 1) return copy(c);
     if (name == "fill" && c.call->args.size() == 1 && c.dests.size() == 1) return fill(c);
     return fail(c.at, fmt::format("`{}` cannot be emitted: operators are lowered by mlc-lower", print(b_, c.call)));
@@ -115,7 +116,7 @@ void BodyPrinter::call(const CallStmt &c) {
                                             print_name(b_, callee->params[e.param].def.name), name, print(b_, e.wanted),
                                             print(b_, e.found))});
     line("if ({} != {}) {}", wrap(exprs.index(shortened(e.wanted)), kSum), wrap(exprs.index(shortened(e.found)), kSum),
-         leave(fmt::format("{}", first_code + int(failures.size()))));
+         leave(int(failures.size()) - 1));
   }
 
   std::vector<std::string> list;
@@ -147,6 +148,7 @@ void BodyPrinter::call(const CallStmt &c) {
     uses_options |= !in_task_;
   }
 
+  if (side == Side::Host) return launch(c, *fn, std::move(list));
   std::string text = fn->ident + "(";
   for (size_t i = 0; i < list.size(); i++) text += (i ? ", " : "") + list[i];
   text += ")";
@@ -154,7 +156,10 @@ void BodyPrinter::call(const CallStmt &c) {
     line("{};", text);
   } else {
     int base = first_code + int(failures.size());
-    line("if (const int failed = {}) {}", text, leave(base ? fmt::format("{} + failed", base) : "failed"));
+    std::string code = base ? fmt::format("{} + failed", base) : "failed";
+    line("if (const int failed = {}) {}", text,
+         in_task_ ? fmt::format("return __atomic_store_n(&task.failed, {}, __ATOMIC_RELAXED);", code)
+                  : fmt::format("return {};", code));
     for (const Failure &f : fn->failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
   }
   for (size_t i = 0; i < c.dests.size(); i++)

@@ -4,7 +4,7 @@
 namespace mlc {
 
 bool BodyPrinter::can_be_task(const For &f) const {
-  if (f.loop != LoopKind::Parallel || in_task_ || is_int(f.iter.extent, 1)) return false;
+  if (f.loop != LoopKind::Parallel || in_task_ || side != Side::Cpu || is_int(f.iter.extent, 1)) return false;
   bool plain = true;  // no turn writes what another may write at the same time
   each_stmt(f.body, [&](const Stmt *s) {
     if (auto *st = as<Store>(s)) plain &= !st->atomic;

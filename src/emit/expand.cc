@@ -9,8 +9,8 @@
 
 namespace mlc {
 
-Expander::Expander(Build &b, const Module &m, const Func *f, Diag &diag)
-    : b_(b), m_(m), f_(f), diag_(diag), env_(b, m, f) {
+Expander::Expander(Build &b, const Module &m, const Func *f, Diag &diag, bool rows)
+    : b_(b), m_(m), f_(f), diag_(diag), env_(b, m, f), rows_(rows) {
   collect_all_names(f, taken_);
 }
 
@@ -127,7 +127,7 @@ void Expander::compute(const Compute &c, Out &out) {
     return b_.load(r.name, b_.list(index), r.at);
   };
   size_t first = out.size();
-  if (!rows(c, out)) nest(iters, c.from, out, [&](Out &in) {
+  if (!rows_ || !rows(c, out)) nest(iters, c.from, out, [&](Out &in) {
     auto *call = as<Call>(c.value);
     const Func *r = call && call->global && !call->iters.empty() ? m_.func(call->callee) : nullptr;
     if (r) {
@@ -156,6 +156,8 @@ void Expander::loop(const For &f, Out &out) {
   out.push_back(edited(b_, f, [&](For &n) { n.body = inner; }));
 }
 
-const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag) { return Expander(b, m, dissolved(b, f), diag).run(); }
+const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag, bool rows) {
+  return Expander(b, m, dissolved(b, f), diag, rows).run();
+}
 
 }  // namespace mlc

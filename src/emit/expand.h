@@ -18,6 +18,7 @@
 namespace mlc {
 
 // A kernel, scalar function or planned graph; the function itself if there is nothing to do. Null after an error.
-const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag);
+// `rows`: reductions may be turned inside out, so that inner loops run along memory.
+const Func *expand(Build &b, const Module &m, const Func *f, Diag &diag, bool rows = true);
 
 }  // namespace mlc

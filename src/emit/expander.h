@@ -12,7 +12,7 @@ namespace mlc {
 
 class Expander {
  public:
-  Expander(Build &b, const Module &m, const Func *f, Diag &diag);
+  Expander(Build &b, const Module &m, const Func *f, Diag &diag, bool rows = true);
   const Func *run();
 
  private:
@@ -79,7 +79,7 @@ class Expander {
   std::vector<Sym> made_;
   Env env_;
   std::unordered_map<const Expr *, bool> reduces_;
-  bool failed_ = false;
+  bool rows_, failed_ = false;
 };
 
 // for i in .. around what `inner` writes

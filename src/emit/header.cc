@@ -24,6 +24,26 @@ extern "C" {
 
 )";
 
+constexpr std::string_view kCudaContract = R"( *
+ * NAME_run takes and gives what lies on the host, NAME_run_device what lies on the device; the arena of both is device
+ * memory, aligned to 64 bytes. NAME_upload keeps the weights on the device; without it each run copies them. NAME_run
+ * waits for its results; NAME_run_device only where the host reads a value or a failure. Other than that: the caller
+ * owns all memory, nothing is allocated, nothing is written but outputs, arena and context. Two contexts share nothing;
+ * one serves one call at a time. After an error the outputs hold no promise. Tensors are dense and row-major; bool is a
+ * byte, f16, bf16 and f8 are their bits, types below 8 bits are packed from the low bits. The code belongs to its user.
+ */
+#ifndef $P_H
+#define $P_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* a cudaStream_t points to it */
+
+)";
+
 constexpr std::string_view kTypes = R"(typedef struct $P_options {
   int threads; /* workers that parallel_for has, at least 1 */
   /* calls task(arg, i, worker) for all i < n, worker < threads; 0: everything runs in the caller */
@@ -32,10 +52,19 @@ constexpr std::string_view kTypes = R"(typedef struct $P_options {
 } $P_options;
 
 typedef struct $P_context { /* not to be looked into */
-  const void *weights;
+  const void *weights;$DEVICE
   $P_options options;
 } $P_context;
 
+)";
+
+constexpr std::string_view kDevice = R"(/* the arena of $P_run_device: the same, without room for copies of weights, inputs and outputs */
+size_t $P_device_arena_bytes(const $P_dims *dims, int threads);
+/* the same of pointers to device memory, in a stream (0: the default one); needs $P_upload where there are weights */
+int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *arena, struct CUstream_st *stream);
+/* copies the weights to $P_WEIGHTS_BYTES bytes of the device, which must stay; aligned to 64 */
+int $P_upload($P_context *context, void *device, struct CUstream_st *stream);
+/* codes below 0 are those of CUDA, negative */
 )";
 
 constexpr std::string_view kFunctions = R"(
@@ -44,7 +73,7 @@ int $P_init($P_context *context, const void *weights, size_t bytes, const $P_opt
 size_t $P_arena_bytes(const $P_dims *dims, int threads);
 /* 0, or a code that $P_error explains */
 int $P_run($P_context *context, const $P_in *in, $P_out *out, void *arena);
-const char *$P_error(int code);
+$RUN_DEVICEconst char *$P_error(int code);
 
 #ifdef __cplusplus
 }
@@ -58,20 +87,27 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   const std::string &p = o.name;
   auto filled = [&](std::string_view text) {
     std::string s(text);
-    for (size_t at; (at = s.find("$P")) != s.npos;) s.replace(at, 2, p);
+    auto put = [&](std::string_view word, std::string_view by) {
+      for (size_t at; (at = s.find(word)) != s.npos;) s.replace(at, word.size(), by);
+    };
+    put("$DEVICE", o.cuda ? "\n  void *device_weights;" : "");
+    put("$RUN_DEVICE", o.cuda ? kDevice : "");
+    put("$P", p);
+    if (o.cuda) put("NAME_", p + "_");
     return s;
   };
   auto note = [&](const Def &d) { return comment_text(print_name(b, d.name) + ": " + print(b, d.type)); };
   bool file = model.form == WeightForm::File && !model.weights.empty(), fixed = model.dims.empty();
 
-  std::string s = fmt::format("/* {}: the graph @{} as C++.{}\n *\n", p, comment_text(b.text(model.entry->name)),
-                              o.command.empty() ? "" : " Made by: " + comment_text(o.command));
+  std::string s = fmt::format("/* {}: the graph @{} as {}.{}\n *\n", p, comment_text(b.text(model.entry->name)),
+                              o.cuda ? "CUDA C++" : "C++", o.command.empty() ? "" : " Made by: " + comment_text(o.command));
   const char *weights = file ? "weights, bytes" : "0, 0";
   s += fmt::format(" *   {0}_context context;\n *   {0}_init(&context, {1}, 0);\n", p, weights);
   s += fmt::format(" *   {0}_in in = {{..}};\n *   {0}_out out = {{..}};\n", p);
-  s += fmt::format(" *   void *arena = aligned_alloc(64, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
+  if (o.cuda) s += fmt::format(" *   void *arena;\n *   cudaMalloc(&arena, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
+  else s += fmt::format(" *   void *arena = aligned_alloc(64, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
   s += fmt::format(" *   int code = {0}_run(&context, &in, &out, arena);\n *   if (code) puts({0}_error(code));\n", p);
-  s += filled(kContract);
+  s += filled(o.cuda ? kCudaContract : kContract);
 
   s += fmt::format("typedef struct {}_dims {{\n", p);
   for (auto &[sym, member] : model.dims) {
@@ -103,6 +139,7 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   s += fmt::format("#define {0}_CONTEXT_BYTES sizeof({0}_context)\n", p);
   s += fmt::format("#define {0}_WEIGHTS_BYTES {1}\n", p, model.weight_bytes);
   if (fixed) s += fmt::format("#define {}_ARENA_BYTES {}\n", p, arena_bytes);
+  if (fixed && o.cuda) s += fmt::format("#define {}_DEVICE_ARENA_BYTES {}\n", p, model.device_arena_bytes);
   auto bytes = [&](const char *side, const Port &x) {
     std::vector<int64_t> dims;
     int64_t count = 1;

@@ -414,8 +414,10 @@ std::string Helpers::need(std::string_view family, DType t) {
   if (one_encoding && family.ends_with("_saturated")) family.remove_suffix(10);
   std::string name = fmt::format("{}_{}", prefix_, family);
   if (t != DType::Invalid) name += fmt::format("_{}", dtype_name(t));
+  std::string_view whole = cuda_ ? cuda_helper(family) : "", other = cuda_ ? cuda_function(family) : "";
+  if (!whole.empty()) return add(name, whole, t, DType::Invalid, true);
   for (const Family &f : kFamilies)
-    if (f.name == family && fits(f.kind, t)) return add(name, f.text, t, DType::Invalid);
+    if (f.name == family && fits(f.kind, t)) return add(name, other.empty() ? f.text : other, t, DType::Invalid);
   return name;
 }
 
@@ -425,14 +427,14 @@ size_t Helpers::arity(std::string_view family, DType t) const {
   return 1;
 }
 
-bool Helpers::may_be(std::string_view s) {
+bool Helpers::may_be(std::string_view s) const {
   for (const Family &f : kFamilies) {
     std::string_view rest = s;
     if (!rest.starts_with(f.name)) continue;
     rest.remove_prefix(f.name.size());
     if (rest.empty() || (rest[0] == '_' && dtype_named(rest.substr(1)) != DType::Invalid)) return true;
   }
-  return s.find("_of_") != s.npos;
+  return s.find("_of_") != s.npos || (cuda_ && !cuda_helper(s).empty());
 }
 
 std::string Helpers::cast(DType from, DType to) {
@@ -456,10 +458,10 @@ std::string Helpers::bits(DType from, DType to) {
 })", to, from);
 }
 
-std::string Helpers::add(const std::string &name, std::string_view body, DType t, DType from) {
+std::string Helpers::add(const std::string &name, std::string_view body, DType t, DType from, bool whole) {
   if (!have_.insert(name).second) return name;
   bool f64 = t == DType::F64 || from == DType::F64;
-  std::string out = body.starts_with("const") ? "static " : "static inline " + attribute(name);
+  std::string out = whole ? "" : body.starts_with("const") ? "static " : "static inline " + attribute(name);
   auto word = [&](std::string_view w) -> std::string {
     const SmallFormat *f = nullptr;
     for (const SmallFormat &x : kFormats)
@@ -507,7 +509,9 @@ std::string Helpers::add(const std::string &name, std::string_view body, DType t
   return name;
 }
 
-std::string Helpers::text(std::string_view by) const { return used_definitions(made_, by); }
+std::string Helpers::text(std::string_view by, std::string_view before) const {
+  return used_definitions(made_, by, before);
+}
 
 void collect_identifiers(std::string_view s, std::unordered_set<std::string_view> &out) {
   auto part = [](char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); };
@@ -519,11 +523,15 @@ void collect_identifiers(std::string_view s, std::unordered_set<std::string_view
   }
 }
 
-std::string used_definitions(const std::vector<Definition> &all, std::string_view by) {
-  std::unordered_set<std::string_view> names;
-  collect_identifiers(by, names);
+std::string used_definitions(const std::vector<Definition> &all, std::string_view by, std::string_view before) {
+  std::unordered_set<std::string_view> names, earlier;
+  collect_identifiers(by, names), collect_identifiers(before, earlier);
   std::vector<const Definition *> used;
   for (size_t i = all.size(); i-- > 0;) {
+    if (earlier.count(all[i].name)) {
+      collect_identifiers(all[i].text, earlier);
+      continue;
+    }
     if (!names.count(all[i].name)) continue;
     used.push_back(&all[i]);
     collect_identifiers(all[i].text, names);

@@ -20,11 +20,16 @@ struct Definition {
 };
 void collect_identifiers(std::string_view text, std::unordered_set<std::string_view> &out);
 // The texts of those whose names occur in `by` or in the text of a later one that is taken.
-std::string used_definitions(const std::vector<Definition> &all, std::string_view by);
+// `before`: without those that are needed by this text too.
+std::string used_definitions(const std::vector<Definition> &all, std::string_view by, std::string_view before = "");
+// Of a CUDA program: the text of a helper that is printed as it stands; of one that has another text there. Empty: none.
+std::string_view cuda_helper(std::string_view family);
+std::string_view cuda_function(std::string_view family);
 
 class Helpers {
  public:
-  explicit Helpers(std::string prefix) : prefix_(std::move(prefix)) {}
+  // cuda: for the host and the device of a CUDA program.
+  explicit Helpers(std::string prefix, bool cuda = false) : prefix_(std::move(prefix)), cuda_(cuda) {}
 
   // The name of helper `family` for t, which is emitted with all it needs: need("add", I32) -> P_add_i32.
   //   integers       add sub mul neg div floordiv mod fmod max min abs ipow shl shr
@@ -32,6 +37,7 @@ class Helpers {
   //   f32, f64       max min at_least at_most (max and min of x and a c that is no NaN) floor ceil trunc round_even sqrt fmod isinf
   //   smaller        decode (bits -> float), encode (float -> bits, as after an operation), encode_saturated (as in a
   //                  cast), encode64 .. (of a double), round, round64 .. (the value as a float)
+  //   of CUDA        SHARED fail launch start read copy finish stage back (helpers_cuda.cc)
   //   none           size_add size_sub size_mul size_times (int64_t; a flag is cleared on overflow), parallel, cpu_has
   std::string need(std::string_view family, DType t = DType::Invalid);
   // The same on vectors: need_lanes("max", F32, 16) -> P_max_f32x16, lane by lane where no better text is known. Also
@@ -50,14 +56,16 @@ class Helpers {
   std::string cast(DType from, DType to);  // float -> integer: P_i32_of_f32
   std::string bits(DType from, DType to);  // P_bits_i32_of_f32
   // The definitions of those that occur in `by`, and of what they need, each after what it calls.
-  std::string text(std::string_view by) const;
-  static bool may_be(std::string_view s);  // PREFIX_s could be the name of a helper
+  // Without those that `before` has.
+  std::string text(std::string_view by, std::string_view before = "") const;
+  bool may_be(std::string_view s) const;  // PREFIX_s could be the name of a helper
 
  private:
-  std::string add(const std::string &name, std::string_view body, DType t, DType from);
+  std::string add(const std::string &name, std::string_view body, DType t, DType from, bool whole = false);
   std::string add_lanes(const std::string &name, std::string_view body, DType t, int lanes);
   size_t arity(std::string_view family, DType t) const;  // of a helper on scalars
   std::string prefix_;
+  bool cuda_;
   std::vector<Definition> made_;
   std::unordered_set<std::string> have_;
 };

@@ -32,6 +32,9 @@ struct Library {
 const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library,
                         Diag &diag);
 
+// For a device, whose threads work on scalars: short loops marked vectorize are unrolled, others run in order.
+const Func *scalar_loops(Build &b, const Func *f);
+
 // The bytes of the widest values that a body computes with lane by lane; 0: it has none but indices and bools.
 int widest_value(const Env &env, Stmts body, const Library &library);
 

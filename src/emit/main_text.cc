@@ -21,7 +21,7 @@ constexpr std::string_view kHead = R"(#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "$P.h"
+$CUDA#include "$P.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ struct Buffer {  // aligned to 64 bytes
   void *data() const { return memory.get(); }
 };
 
-struct Array {
+$DEVICEstruct Array {
   std::vector<int64_t> dims;
   Buffer buffer;
 };
@@ -121,6 +121,30 @@ std::string field(const std::string &path, const std::string &header, const std:
 }
 )";
 
+constexpr std::string_view kCudaHead = R"(#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#else
+#include "mlc_cuda.h"
+#endif
+
+)";
+// The exit code is its own where there is no device to run on.
+constexpr std::string_view kDevice = R"(struct DeviceBuffer {  // device memory
+  void *memory = nullptr;
+  explicit DeviceBuffer(size_t n) {
+    const cudaError_t e = cudaMalloc(&memory, n + 64);
+    if (e == cudaSuccess) return;
+    const bool none = e == cudaErrorInsufficientDriver || e == cudaErrorNoDevice || e == cudaErrorStubLibrary;
+    std::fprintf(stderr, "$P_main: error: %s: %s\n", none ? "no device" : "no device memory", cudaGetErrorString(e));
+    std::exit(none ? 3 : 1);
+  }
+  DeviceBuffer(const DeviceBuffer &) = delete;
+  ~DeviceBuffer() { cudaFree(memory); }
+  void *data() const { return memory; }
+};
+
+)";
+
 constexpr std::string_view kPack = R"(
 // Elements of `bits` bits, in .npy files one a byte, packed from the low bits; and back.
 size_t packed_bytes(size_t n, int bits) { return (n * size_t(bits) + 7) / 8; }
@@ -188,6 +212,8 @@ class MainPrinter {
       if (x.written) s += ", then what became of " + x.member;
     s += ".\n";
     std::string head(kHead);
+    head.replace(head.find("$CUDA"), 5, o_.cuda ? kCudaHead : "");
+    head.replace(head.find("$DEVICE"), 7, o_.cuda ? kDevice : "");
     for (size_t at; (at = head.find("$P")) != head.npos;) head.replace(at, 2, p_);
     s += head;
     if (packs_) s += kPack;
@@ -308,7 +334,12 @@ class MainPrinter {
     line("if (code) die({}_error(code));", p_);
     line("const size_t arena_bytes = {}_arena_bytes({}, 1);", p_, model_.dims.empty() ? "nullptr" : "&in.dims");
     line("if (!arena_bytes) die(\"a dimension is too large\");");
-    line("const Buffer arena(arena_bytes);");
+    line("const {}Buffer arena(arena_bytes);", o_.cuda ? "Device" : "");
+    if (o_.cuda && !model_.weights.empty()) {
+      line("const DeviceBuffer device_weights({}_WEIGHTS_BYTES);", p_);
+      line("code = {}_upload(&context, device_weights.data(), nullptr);", p_);
+      line("if (code) die({}_error(code));", p_);
+    }
     line("{}_out out = {{}};", p_);
     bool capacity = false;
     for (size_t i = 0; i < model_.outputs.size(); i++) {

@@ -2,6 +2,7 @@
 
 #include "arith/simplify.h"
 #include "emit/checked.h"
+#include "emit/cuda.h"
 #include "emit/expand.h"
 #include "emit/sizes.h"
 #include "ops/expr.h"
@@ -12,11 +13,45 @@ namespace {
 
 constexpr int64_t kAlign = 64, kTextBelow = 64 << 10;
 
+// NVRTC has no headers, and a CPU none of CUDA's: there share/mlc/cuda/mlc_cuda.h runs blocks as fibers.
+constexpr std::string_view kPrelude = R"(#if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define __builtin_memcpy memcpy
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_nanf(s) __int_as_float(0x7fc00000)
+#define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000ll)
+#define __builtin_fabsf fabsf
+#define __builtin_fabs fabs
+#define __builtin_copysignf copysignf
+#define __builtin_copysign copysign
+#define __builtin_signbit signbit
+#define __builtin_sqrtf sqrtf
+#define __builtin_sqrt sqrt
+#define __builtin_fmaf fmaf
+#define __builtin_fma fma
+#else
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#else
+#include "mlc_cuda.h"
+#pragma GCC optimize("fp-contract=off")
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+)";
+
 class ModelPrinter {
  public:
   ModelPrinter(Build &b, const Module &m, const CppOptions &options, CppModel &out, Diag &diag)
       : b_(b), m_(m), o_(options), p_(options.name), out_(out), diag_(diag),
-        unit_(b, m, options.name, options.checks, diag) {}
+        unit_(b, m, options.name, options.checks, diag, options.cuda) {}
 
   bool run() {
     const Func *f = out_.entry = entry(b_, m_);
@@ -26,6 +61,7 @@ class ModelPrinter {
     }
     f = expand(b_, m_, f, diag_);
     if (!f) return false;
+    if (o_.cuda) out_.extension = "cu";
     std::unordered_set<Sym> used;
     for (const Def &d : f->results) used.insert(d.name);
     Func pruned = *f;
@@ -36,9 +72,15 @@ class ModelPrinter {
     ports(*f);
     if (diag_.errors()) return false;
     std::string run_text = print_run(*f);
-    std::string arena = arena_text(unit_, *f, out_, scratch_, &arena_bytes_);
+    std::string arena = arena_text(unit_, *f, out_, scratch_, o_.cuda, &arena_bytes_);
     place_weights();
     if (diag_.errors()) return false;
+    if (o_.cuda) {
+      out_.device_arena_bytes = arena_bytes_;
+      CudaEntries e{out_, *f, codes_, weights_.empty() ? 0 : out_.weight_bytes};
+      arena += cuda_entries(unit_, e, &arena_bytes_);
+      if (diag_.errors()) return false;
+    }
     out_.header = header_text(b_, out_, o_, arena_bytes_);
     source(arena, run_text);
     return true;
@@ -96,9 +138,14 @@ class ModelPrinter {
     for (const char *s : {"context", "in", "out", "memory", "weights"}) p.scope.namer.reserve(s);
     p.constant = [&](Sym name) { return constant(name); };
     p.options = "&context->options";
+    if (o_.cuda) {
+      p.side = Side::Host;
+      for (const char *s : {"launch", "stream", "state"}) p.scope.namer.reserve(s);
+    }
     int context = code("no context, inputs or outputs, or the context is not initialised");
     int sizes = code("a size is negative, or too large");
     int arena = code("the arena is not given, or not aligned to {} bytes", kAlign);
+    codes_ = {context, sizes, arena, {}};
 
     for (auto &[sym, member] : out_.dims) {
       Entity &e = p.define_dim(sym);
@@ -135,6 +182,7 @@ class ModelPrinter {
     results(p);
     p.finish();
 
+    if (o_.cuda) return print_device_run(p, f);
     std::string weights = weights_.empty() ? "" : " || !context->weights";
     std::string head = filled("int $P_run($P_context *context, const $P_in *in, $P_out *out, void *memory) {\n");
     head += fmt::format("  if (!context || !in || !out{}) return {};\n", weights, context);
@@ -146,6 +194,29 @@ class ModelPrinter {
     if (!weights_.empty())
       head += filled("  const $P_weights *const weights = (const $P_weights *)context->weights;\n");
     return head + p.out + "  return 0;\n}\n";
+  }
+
+  // What is the same for all devices; everything in memory is on the device.
+  std::string print_device_run(BodyPrinter &p, const Func &f) {
+    std::string s = filled("int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *memory, struct CUstream_st *stream) {\n");
+    s += fmt::format("  if (!context || !in || !out{}) return {};\n", weights_.empty() ? "" : " || !context->device_weights",
+                     codes_.context);
+    if (!out_.dims.empty())
+      s += fmt::format("  if ({}_device_arena_bytes(&in->dims, context->options.threads) == 0) return {};\n", p_, codes_.sizes);
+    s += fmt::format("  if (!memory || (uintptr_t)memory % {} != 0) return {};\n", kAlign, codes_.arena);
+    if (out_.inputs.empty() && out_.dims.empty()) s += "  (void)in;\n";
+    if (!weights_.empty()) s += filled("  const $P_weights *const weights = (const $P_weights *)context->device_weights;\n");
+    std::string launch = unit_.helpers.need("launch");
+    s += fmt::format("  const {0} state = {{stream, (int *)memory}};\n  const {0} *const launch = &state;\n", launch);
+    s += fmt::format("  memory = (unsigned char *)memory + {};\n", kAlign);
+    bool reads = p.out.find(unit_.prefix + "_read(") != std::string::npos || unit_.functions.find(unit_.prefix + "_read(") != std::string::npos;
+    if (unit_.device_fails || reads)
+      s += fmt::format("  const cudaError_t cleared = cudaMemsetAsync(launch->failed, 0, {}, stream);\n"
+                       "  if (cleared != cudaSuccess) return -(int)cleared;\n", kAlign);
+    if (!scratch_) s += "  (void)memory;\n";
+    s += "  (void)launch;\n" + p.out;
+    (void)f;
+    return s + (unit_.device_fails ? fmt::format("  return {}(launch);\n}}\n", unit_.helpers.need("finish")) : "  return 0;\n}\n");
   }
 
   std::string scalar_input(const Port &x) {
@@ -164,9 +235,11 @@ class ModelPrinter {
       for (const Expr *d : x.def.type->dims) size = size ? size * X{b_, d} : X{b_, d};
       int c = code("{}put {} is a null pointer", from, quote(text(x.def.name)));
       p.line("if (!{}->{} && {} != 0) return {};", from, x.member, wrap(p.exprs.index(simplify(size).e), kSum), c);
+      codes_.null[x.def.name] = c;
     } else if (!empty) {
       int c = code("{}put {} is a null pointer", from, quote(text(x.def.name)));
       p.line("if (!{}->{}) return {};", from, x.member, c);
+      codes_.null[x.def.name] = c;
     }
     p.define_buffer(x.def, ident, written).at = p.out.size() + p.indent;
     p.line("{}{} *const {} = {}->{};", written ? "" : "const ", c_storage(t), ident, from, x.member);
@@ -257,6 +330,7 @@ class ModelPrinter {
     s += "size_t $P_context_bytes(void) { return $P_CONTEXT_BYTES; }\n\n"
          "int $P_init($P_context *context, const void *weights, size_t bytes, const $P_options *options) {\n";
     s += fmt::format("  if (!context) return {};\n  context->weights = 0;\n", null);
+    if (o_.cuda) s += "  context->device_weights = 0;\n";
     std::unordered_set<std::string_view> words;
     collect_identifiers(unit_.functions, words);
     bool wide = words.count(p_ + "_AVX512");
@@ -281,6 +355,7 @@ class ModelPrinter {
   void source(const std::string &arena, const std::string &run_text) {
     std::string init = print_init();
     std::string &s = out_.source;
+    if (o_.cuda) return cuda_source(init, arena, run_text);
     s = fmt::format("// {}: the graph @{} as C++17.{}\n", p_, comment_text(text(out_.entry->name)),
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
     if (o_.one_file) s += "\n" + out_.header + "\n";
@@ -300,11 +375,34 @@ class ModelPrinter {
     comment_lines(body, "", comment_text(signature()));
     body += run_text;
     std::string scalars = used_definitions(unit_.scalars, body), helpers = unit_.helpers.text(scalars + body);
-    s += (helpers.empty() ? "" : "\n" + helpers) + scalars + body;
-    s += fmt::format("\nconst char *{}_error(int code) {{\n  switch (code) {{\n    case 0: return \"no error\";\n", p_);
+    s += (helpers.empty() ? "" : "\n" + helpers) + scalars + body + errors();
+  }
+  std::string errors() const {
+    std::string s = fmt::format("\nconst char *{}_error(int code) {{\n", p_);
+    if (o_.cuda) s += "  if (code < 0) return cudaGetErrorString((cudaError_t)-code);\n";
+    s += "  switch (code) {\n    case 0: return \"no error\";\n";
     for (size_t i = 0; i < messages_.size(); i++)
       s += fmt::format("    case {}: return {};\n", i + 1, string_literal(messages_[i]));
-    s += "    default: return \"unknown error\";\n  }\n}\n";
+    return s + "    default: return \"unknown error\";\n  }\n}\n";
+  }
+
+  // prelude | kernels | host
+  void cuda_source(const std::string &init, const std::string &arena, const std::string &run_text) {
+    std::string &s = out_.source;
+    s = fmt::format("// {}: the graph @{} as CUDA C++17, for nvcc -fmad=false.{}\n", p_, comment_text(text(out_.entry->name)),
+                    o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
+    s += filled(std::string(kPrelude));
+    if (o_.one_file) s += out_.header + "#endif\n";
+    else s += fmt::format("#include \"{}.h\"\n#endif\n", p_);
+    std::string host = unit_.functions + "\n" + init + "\n" + arena + "\n";
+    comment_lines(host, "", comment_text(signature()));
+    host += run_text + errors();
+    std::string scalars = used_definitions(unit_.scalars, unit_.kernels), device = scalars + unit_.kernels;
+    std::string helpers = unit_.helpers.text(device), more = used_definitions(unit_.scalars, host, unit_.kernels);
+    s += (helpers.empty() ? "" : "\n" + helpers) + device + "\n#if !defined(__CUDACC_RTC__)\n";
+    if (!out_.weight_struct.empty()) s += "\n" + out_.weight_struct;
+    helpers = unit_.helpers.text(more + host, device);
+    s += (helpers.empty() ? "" : "\n" + helpers) + more + host + "\n#endif\n";
   }
   std::string signature() {
     Func bare = *out_.entry;
@@ -326,6 +424,7 @@ class ModelPrinter {
   std::vector<Weight> weights_;
   std::unordered_map<Sym, size_t> weight_of_;
   std::vector<std::string> messages_;
+  CudaCodes codes_;
   int64_t arena_bytes_ = 0;
 };
 

@@ -28,6 +28,7 @@ struct CppOptions {
   WeightForm weights = WeightForm::Auto;
   bool one_file = false;   // the header's text and that of the weights stand in the source
   RunChecks checks = RunChecks::Assumed;
+  bool cuda = false;       // NAME.cu for a device; kernels are synced
   std::string command;     // that makes these files, for their first lines
 };
 
@@ -53,6 +54,8 @@ struct CppModel {
   std::vector<Weight> weights;
   int64_t weight_bytes = 0;
   std::string weight_struct;  // its C++ text
+  std::string extension = "cc";  // of the source
+  int64_t device_arena_bytes = 0;  // of cuda: where no dimension is open, of NAME_run_device
   int capacity_code = 0;      // what NAME_run returns where an output has too little room; 0: nowhere
 };
 

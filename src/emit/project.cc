@@ -60,7 +60,59 @@ std::string assembly_text(const CppOptions &o) {
                      o.name, made_by(o, "//"));
 }
 
+// The same of a CUDA project.
+static std::string cuda_cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  bool object = model.form == WeightForm::Object && !model.weights.empty();
+  bool text = model.form == WeightForm::Text && !model.weights.empty();
+  std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION 3.18)\n"
+                              "project({0} LANGUAGES CXX CUDA{3})\n"
+                              "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n"
+                              "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80)\nendif()\n",
+                              o.name, with_main ? fmt::format(", and {}_main that runs it on .npy files", o.name) : "",
+                              made_by(o, "#"), object ? " ASM" : "");
+  s += fmt::format("add_library({0} STATIC {0}.cu{1})\n", o.name,
+                   text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
+  s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17 cuda_std_17)\n"
+                   "target_compile_options({0} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)\n"
+                   "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  if (object)
+    s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES COMPILE_OPTIONS "
+                     "-Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  if (with_main) {
+    s += fmt::format("add_executable({0}_main {0}_main.cu)\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name);
+    if (model.form == WeightForm::File && !model.weights.empty())
+      s += fmt::format("target_compile_definitions({0}_main PRIVATE WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n",
+                       o.name);
+  }
+  return s;
+}
+
+static std::string cuda_make_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  bool object = model.form == WeightForm::Object && !model.weights.empty();
+  bool text = model.form == WeightForm::Text && !model.weights.empty();
+  std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";
+  std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
+  s += made_by(o, "#") + fmt::format("NVCC ?= nvcc\nNVCCFLAGS ?= -arch=sm_80\n"
+                                     "{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
+                                     "{0}_objects := $({0}_dir){0}.o{1}\n\n", o.name, weights);
+  std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
+  s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
+  s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cu $({0}_dir){0}.h\n"
+                   "\t$(NVCC) -std=c++17 -O3 -fmad=false $(NVCCFLAGS) -c -o $@ $<\n", o.name);
+  if (text)
+    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.cc $({0}_dir){0}.h\n"
+                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
+  if (object)
+    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.S $({0}_dir){0}.weights\n"
+                     "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
+  if (with_main)
+    s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cu $({0}_dir){0}.h $({0}_objects)\n"
+                     "\t$(NVCC) -std=c++17 -O2 $(NVCCFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS)\n", o.name);
+  return s;
+}
+
 std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  if (o.cuda) return cuda_cmake_text(model, o, with_main);
   bool object = model.form == WeightForm::Object && !model.weights.empty();
   bool text = model.form == WeightForm::Text && !model.weights.empty();
   std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION 3.10)\n"
@@ -86,6 +138,7 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
 }
 
 std::string make_text(const CppModel &model, const CppOptions &o, bool with_main) {
+  if (o.cuda) return cuda_make_text(model, o, with_main);
   bool object = model.form == WeightForm::Object && !model.weights.empty();
   bool text = model.form == WeightForm::Text && !model.weights.empty();
   std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";

@@ -52,11 +52,14 @@ static const Expr *arena_expr(Build &b, const Func &f, const Def *scratch) {
   return bytes.e;
 }
 
-std::string arena_text(Unit &unit, const Func &f, const CppModel &model, const Def *scratch, int64_t *fixed) {
+std::string arena_text(Unit &unit, const Func &f, const CppModel &model, const Def *scratch, bool device,
+                       int64_t *fixed) {
   Build &b = unit.b;
   Diag &diag = unit.diag;
   const Expr *bytes = arena_expr(b, f, scratch);
-  std::string head = fmt::format("size_t {0}_arena_bytes(const {0}_dims *dims, int threads) {{\n", unit.prefix);
+  if (device) bytes = (X(b, bytes) + kAlign).e;
+  std::string head = fmt::format("size_t {0}_{1}(const {0}_dims *dims, int threads) {{\n", unit.prefix,
+                                 device ? "device_arena_bytes" : "arena_bytes");
   BodyPrinter p(unit, unit.m, f);
   for (const char *s : {"dims", "threads", "ok", "bytes"}) p.scope.namer.reserve(s);
   p.line("(void)threads;");

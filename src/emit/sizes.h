@@ -12,6 +12,8 @@ std::string checked_size(BodyPrinter &p, Helpers &helpers, const Expr *e);
 std::string checked_product(BodyPrinter &p, Helpers &helpers, const Type *t, int64_t unit, Diag &diag);
 
 // The body of NAME_arena_bytes. `fixed`: the bytes where no symbol is left.
-std::string arena_text(Unit &unit, const Func &entry, const CppModel &model, const Def *scratch, int64_t *fixed);
+// device: that of NAME_device_arena_bytes, with room for the status in front.
+std::string arena_text(Unit &unit, const Func &entry, const CppModel &model, const Def *scratch, bool device,
+                       int64_t *fixed);
 
 }  // namespace mlc

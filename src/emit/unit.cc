@@ -9,17 +9,6 @@
 namespace mlc {
 namespace {
 
-// Parameters that may be the same buffer: those of `attr inplace = [["y", "x"]]`.
-std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
-  std::unordered_set<std::string_view> names;
-  if (auto *pairs = as<List>(attr(b, f.notes.attrs, "inplace")))
-    for (const Expr *p : pairs->items)
-      if (auto *pair = as<List>(p))
-        for (const Expr *n : pair->items)
-          if (auto *s = as<Str>(n)) names.insert(s->value);
-  return names;
-}
-
 // kernel @f[n](x: f32[n]) -> (y: f32[n])
 std::string head_line(Build &b, const Func &f) {
   Func bare = f;
@@ -51,10 +40,37 @@ bool says_nodes(const Func &f) {
 
 }  // namespace
 
-Unit::Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag)
-    : b(b), m(m), prefix(prefix), checks(checks), diag(diag), helpers(prefix) {
+std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
+  std::unordered_set<std::string_view> names;
+  if (auto *pairs = as<List>(attr(b, f.notes.attrs, "inplace")))
+    for (const Expr *p : pairs->items)
+      if (auto *pair = as<List>(p))
+        for (const Expr *n : pair->items)
+          if (auto *s = as<Str>(n)) names.insert(s->value);
+  return names;
+}
+
+std::string function_comment(Build &b, const Func &f, Syms nodes) {
+  std::string out = "\n";
+  comment_lines(out, "", head_line(b, f));
+  if (!nodes.empty() && !says_nodes(f)) comment_lines(out, "", "from " + node_list(b, nodes));
+  return out;
+}
+
+std::string function_head(std::string head, const std::vector<std::string> &params, std::string_view end) {
+  head += "(";
+  for (size_t i = 0; i < params.size(); i++) {  // four more columns where the line is full
+    std::string item = params[i] + std::string(i + 1 < params.size() ? "," : end);
+    if (head.size() - (head.rfind('\n') + 1) + item.size() > 119) head += "\n   ";
+    head += (i || head.back() == ' ' ? " " : "") + item;
+  }
+  return params.empty() ? head + std::string(end) : head;
+}
+
+Unit::Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag, bool cuda)
+    : b(b), m(m), prefix(prefix), checks(checks), cuda(cuda), diag(diag), helpers(prefix, cuda) {
   for (std::string_view s : {"dims", "in", "out", "context", "options", "weights", "weights_data", "context_bytes",
-                             "init", "arena_bytes", "run", "error"})
+                             "init", "arena_bytes", "run", "error", "device_arena_bytes", "run_device", "upload"})
     globals.reserve(fmt::format("{}_{}", prefix, s));
   math_library_.find = [this](std::string_view name, DType t) { return library(name, t); };
   math_library_.home = [this](const Func *f) -> const Module & {
@@ -66,7 +82,7 @@ Unit::Unit(Build &b, const Module &m, const std::string &prefix, RunChecks check
 std::string Unit::global_name(Sym name) {
   std::string s = identifier(b.text(name));
   bool upper = std::none_of(s.begin(), s.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  return globals.make(fmt::format("{}_{}{}", prefix, upper || Helpers::may_be(s) ? "fn_" : "", s));
+  return globals.make(fmt::format("{}_{}{}", prefix, upper || helpers.may_be(s) ? "fn_" : "", s));
 }
 
 void Unit::use(Sym constant) { constants_.insert(constant); }
@@ -78,18 +94,26 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
     diag.error(f->at, "@{} calls itself", b.text(name));
     return nullptr;
   }
-  if (f->device) {
+  if (f->device && !cuda) {
     diag.error(f->at, "@{} runs on {}: it cannot be called in host code", b.text(name), b.text(f->device));
     return nullptr;
   }
+  auto *stage = as<Str>(attr(b, f->notes.attrs, "stage"));
+  bool synced = stage && stage->value == "synced";
+  if (f->func == FuncKind::Kernel && synced != cuda) {
+    if (synced) diag.error(f->at, "@{} is synced: it runs on a device, as --target cuda-sm_80 emits it", b.text(name));
+    else diag.error(f->at, "@{} is not synced: run mlc-sync first", b.text(name));
+    return nullptr;
+  }
   size_t errors = diag.errors();
-  const Func *flat = expand(b, m, f, diag);
+  const Func *flat = expand(b, m, f, diag, !cuda);
   if (!flat) return nullptr;
   if (checks == RunChecks::Subscripts) flat = with_checks(b, m, flat, diag);
+  if (synced) flat = scalar_loops(b, flat);
   flat = shape_loops(b, m, flat, vector_bytes(b, *flat), math_library_, diag);
   Emitted e;
   e.ident = global_name(name);
-  std::string text = print_function(*flat, e.ident, nodes, e);
+  std::string text = synced ? print_launch(*flat, e.ident, nodes, e) : print_function(*flat, e.ident, nodes, e);
   if (diag.errors() != errors) return nullptr;
   functions += text;
   open_.erase(name);
@@ -103,7 +127,8 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   BodyPrinter p(*this, m, f);
   p.exprs.has_fma = vector_bytes(b, f) > 16;
   p.name = ident;
-  p.scope.namer.reserve("options");
+  for (const char *word : {"options", "launch", "first"}) p.scope.namer.reserve(word);
+  if (cuda) p.side = Side::Host, p.first = "first";
   std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict", "x"
   auto alias = in_place(b, f);
   for (Sym d : f.dims) p.define_dim(d);
@@ -164,18 +189,15 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   }
   info.parallel = p.uses_options;
   if (info.parallel) add(fmt::format("const {}_options *", prefix), "options");
-  std::string out = p.tasks + "\n";
-  comment_lines(out, "", head_line(b, f));
-  if (!nodes.empty() && !says_nodes(f)) comment_lines(out, "", "from " + node_list(b, nodes));
-  const char *type = info.failures.empty() ? "void" : "int";
-  std::string head = fmt::format("static {}__attribute__((noinline)) {} {}(", helpers.attribute(p.out), type, ident);
-  for (size_t i = 0; i < list.size(); i++) {  // four more columns where the line is full
-    std::string item = list[i] + (i + 1 < list.size() ? "," : ") {");
-    if (head.size() - (head.rfind('\n') + 1) + item.size() > 119) head += "\n   ";
-    head += (i || head.back() == ' ' ? " " : "") + item;
+  std::string out = p.tasks + function_comment(b, f, nodes);
+  bool fails = cuda || !info.failures.empty();
+  std::string head = fmt::format("static {}__attribute__((noinline)) {} {}", cuda ? "" : helpers.attribute(p.out),
+                                 fails ? "int" : "void", ident);
+  if (cuda) {
+    list.insert(list.begin(), {fmt::format("const {} *launch", helpers.need("launch")), "int first"});
+    unused += "  (void)launch;\n  (void)first;\n";
   }
-  out += (list.empty() ? head + ") {" : head) + "\n";
-  return out + unused + p.out + (info.failures.empty() ? "}\n" : "  return 0;\n}\n");
+  return out + function_head(head, list) + "\n" + unused + p.out + (fails ? "  return 0;\n}\n" : "}\n");
 }
 
 const Func *Unit::library(std::string_view name, DType t) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/diag.h"
@@ -30,9 +31,18 @@ struct Emitted {
   bool parallel = false;
 };
 
+// What stands above an emitted function: kernel @f[n](x: f32[n]) -> (y: f32[n]), and the nodes of its call where its
+// statements do not say theirs.
+std::string function_comment(Build &b, const Func &f, Syms nodes);
+// Parameters that may be the same buffer: those of `attr inplace = [["y", "x"]]`.
+std::unordered_set<std::string_view> in_place(const Build &b, const Func &f);
+// `HEAD(a, b) {`, broken at 120 columns.
+std::string function_head(std::string head, const std::vector<std::string> &params, std::string_view end = ") {");
+
 class Unit {
  public:
-  Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag);
+  // cuda: graphs run on the host and launch synced kernels (sync/sync.h).
+  Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag, bool cuda = false);
 
   const Emitted *function(Sym name, Syms nodes);  // null after an error; nodes: of the call, for the comment
   std::string scalar(const Func *f, int lanes = 0);  // its C++ name; lanes: of the form that works on vectors
@@ -44,15 +54,19 @@ class Unit {
   const Module &m;
   const std::string prefix;
   const RunChecks checks;
+  const bool cuda;
   Diag &diag;
   Helpers helpers;
   Namer globals;          // names of the file
   std::string functions;
+  std::string kernels;            // of cuda: what runs on the device
   std::vector<Definition> scalars;
+  bool device_fails = false;      // a kernel may set the code of a failure
 
  private:
   std::string global_name(Sym name);
   std::string print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &out);
+  std::string print_launch(const Func &f, const std::string &ident, Syms nodes, Emitted &out);  // unit_cuda.cc
   std::optional<Module> math_;
   std::unordered_map<Sym, Emitted> emitted_;
   std::map<std::pair<const Func *, int>, std::string> scalar_names_;

@@ -133,6 +133,7 @@ std::string Helpers::unaligned(DType t, int lanes) {
 
 // Vectors of 64 and of 32 bytes need the instructions that have them; 16 bytes are in every x86-64.
 std::string Helpers::attribute(std::string_view text) {
+  if (cuda_) return text.starts_with(prefix_ + "_size_") ? "" : "__host__ __device__ ";
   std::unordered_set<std::string_view> words;
   collect_identifiers(text, words);
   int bytes = 0;

@@ -193,6 +193,9 @@ std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::ve
   if (depth_ > 256) throw Fault{at, fmt::format("calls nest too deep: {}", what)};
   if (f.func == FuncKind::Scalar || f.func == FuncKind::Reducer)
     throw Fault{at, fmt::format("{} is called in expressions only", what)};
+  if (auto *stage = as<Str>(attr(b, f.notes.attrs, "stage")); stage && stage->value == "synced")
+    throw Fault{at, fmt::format("{} is synced: its threads run side by side, as no interpreter does; mlc-codegen emits it, and "
+                                "share/mlc/cuda runs that on a CPU", what)};
   bool foreign = f.func == FuncKind::Extern || f.func == FuncKind::Intrinsic;
   const Part *desc = foreign ? description(f) : nullptr;
   if (foreign && !desc) throw Fault{at, fmt::format("{} has no description to run", what)};
