@@ -302,11 +302,14 @@ bool apart(Build &b, Bounds &known, const For &loop, const Access &a, const Acce
   known.range(v, loop.iter.extent);
   known.range(w, b.binary(Op::Add, b.name(v), b.integer(1)), loop.iter.extent);
   enter(a.inner, nullptr), enter(c.inner, &later);
-  for (const Expr *f : a.facts) known.assume(f);
-  for (const Expr *f : c.facts) known.assume(substitute(b, f, later));
-  // What holds in both turns cannot hold: i == 0, and in a later turn too.
-  Interval now = interval(b.name(v), known), then = interval(b.name(w), known);
-  bool found = now.lo > now.hi || then.lo > then.hi || provably_less(b, b.name(w), b.binary(Op::Add, b.name(v), b.integer(1)), known);
+  // What holds in both turns may never hold: i == 0, and in a later turn too.
+  bool found = false;
+  auto holds = [&](const Expr *f) {
+    found = found || prove(b, b.unary(Op::Not, f), known);
+    known.assume(f);
+  };
+  for (const Expr *f : a.facts) holds(f);
+  for (const Expr *f : c.facts) holds(substitute(b, f, later));
   const Expr *p = b.integer(0), *q = b.integer(0);  // distances from the first element, row by row
   for (size_t d = 0; d < a.index.size() && d < c.index.size() && !found; d++) {
     const Expr *x = a.index[d], *y = substitute(b, c.index[d], later);

@@ -13,7 +13,7 @@ constexpr Family kFamilies[] = {
 #else
 #define $N(name) unsigned char *const name = mlc_cuda_shared()
 #endif)"},
-    {"fail", R"(static __device__ inline void $N(int *failed, int code) { atomicCAS(failed, 0, code); }  // the first stays)"},
+    {"fail", R"(static __device__ inline void $N(int *failed, int code) { atomicCAS(failed, 0, code); }  // the first one stays)"},
     {"launch", R"(struct $N {
   cudaStream_t stream;
   int *failed;  // on the device: the code of the first failure
@@ -35,11 +35,8 @@ static int $N(const $(launch:) *launch, void (*kernel)(Params...), const int64_t
   return -(int)cudaLaunchKernelEx(&config, kernel, args...);
 })"},
     {"read", R"(static int $N(const $(launch:) *launch, void *to, const void *from, size_t bytes) {  // waits for it
-  int failed = 0;
-  cudaError_t e = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, launch->stream);
-  if (e == cudaSuccess) e = cudaMemcpyAsync(&failed, launch->failed, sizeof failed, cudaMemcpyDeviceToHost, launch->stream);
-  if (e == cudaSuccess) e = cudaStreamSynchronize(launch->stream);
-  return e == cudaSuccess ? failed : -(int)e;
+  const cudaError_t e = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, launch->stream);
+  return e == cudaSuccess ? $(finish:)(launch) : -(int)e;
 })"},
     {"copy", R"(static int $N(const $(launch:) *launch, void *to, const void *from, int64_t bytes) {
   if (bytes == 0) return 0;
@@ -51,7 +48,7 @@ static int $N(const $(launch:) *launch, void (*kernel)(Params...), const int64_t
   if (e == cudaSuccess) e = cudaStreamSynchronize(launch->stream);
   return e == cudaSuccess ? failed : -(int)e;
 })"},
-    {"stage", R"(static int $N(unsigned char **at, const void *from, size_t bytes) {  // into the next part of the memory at *at
+    {"stage", R"(static int $N(unsigned char **at, const void *from, size_t bytes) {  // into the next part of memory
   const cudaError_t e = bytes != 0 ? cudaMemcpyAsync(*at, from, bytes, cudaMemcpyHostToDevice, 0) : cudaSuccess;
   *at += (bytes + 63) / 64 * 64;
   return -(int)e;

@@ -124,7 +124,7 @@ std::string field(const std::string &path, const std::string &header, const std:
 constexpr std::string_view kCudaHead = R"(#if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #else
-#include "mlc_cuda.h"
+#include "$SIMULATOR"
 #endif
 
 )";
@@ -213,6 +213,7 @@ class MainPrinter {
     s += ".\n";
     std::string head(kHead);
     head.replace(head.find("$CUDA"), 5, o_.cuda ? kCudaHead : "");
+    if (o_.cuda) head.replace(head.find("$SIMULATOR"), 10, "mlc_cuda.h");
     head.replace(head.find("$DEVICE"), 7, o_.cuda ? kDevice : "");
     for (size_t at; (at = head.find("$P")) != head.npos;) head.replace(at, 2, p_);
     s += head;

@@ -41,7 +41,7 @@ typedef unsigned long long uint64_t;
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #else
-#include "mlc_cuda.h"
+#include "$CUDA"
 #pragma GCC optimize("fp-contract=off")
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -198,7 +198,9 @@ class ModelPrinter {
 
   // What is the same for all devices; everything in memory is on the device.
   std::string print_device_run(BodyPrinter &p, const Func &f) {
-    std::string s = filled("int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *memory, struct CUstream_st *stream) {\n");
+    std::string s = filled(
+        "int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *memory,\n"
+        "    struct CUstream_st *stream) {\n");
     s += fmt::format("  if (!context || !in || !out{}) return {};\n", weights_.empty() ? "" : " || !context->device_weights",
                      codes_.context);
     if (!out_.dims.empty())
@@ -209,7 +211,7 @@ class ModelPrinter {
     std::string launch = unit_.helpers.need("launch");
     s += fmt::format("  const {0} state = {{stream, (int *)memory}};\n  const {0} *const launch = &state;\n", launch);
     s += fmt::format("  memory = (unsigned char *)memory + {};\n", kAlign);
-    bool reads = p.out.find(unit_.prefix + "_read(") != std::string::npos || unit_.functions.find(unit_.prefix + "_read(") != std::string::npos;
+    bool reads = (p.out + unit_.functions).find(unit_.prefix + "_read(") != std::string::npos;
     if (unit_.device_fails || reads)
       s += fmt::format("  const cudaError_t cleared = cudaMemsetAsync(launch->failed, 0, {}, stream);\n"
                        "  if (cleared != cudaSuccess) return -(int)cleared;\n", kAlign);
@@ -391,7 +393,8 @@ class ModelPrinter {
     std::string &s = out_.source;
     s = fmt::format("// {}: the graph @{} as CUDA C++17, for nvcc -fmad=false.{}\n", p_, comment_text(text(out_.entry->name)),
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
-    s += filled(std::string(kPrelude));
+    std::string prelude(kPrelude);
+    s += prelude.replace(prelude.find("$CUDA"), 5, "mlc_cuda.h");
     if (o_.one_file) s += out_.header + "#endif\n";
     else s += fmt::format("#include \"{}.h\"\n#endif\n", p_);
     std::string host = unit_.functions + "\n" + init + "\n" + arena + "\n";

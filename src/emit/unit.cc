@@ -127,8 +127,11 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   BodyPrinter p(*this, m, f);
   p.exprs.has_fma = vector_bytes(b, f) > 16;
   p.name = ident;
-  for (const char *word : {"options", "launch", "first"}) p.scope.namer.reserve(word);
-  if (cuda) p.side = Side::Host, p.first = "first";
+  p.scope.namer.reserve("options");
+  if (cuda) {
+    p.side = Side::Host, p.first = "first";
+    for (const char *word : {"launch", "first"}) p.scope.namer.reserve(word);
+  }
   std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict", "x"
   auto alias = in_place(b, f);
   for (Sym d : f.dims) p.define_dim(d);
