@@ -7,6 +7,17 @@
 
 namespace mlc {
 
+Place *loop_of(State &s, Place *n, const Axis &x, Place *outer) {
+  auto *v = as<Name>(x.binding);
+  Known known(s, n);
+  for (Place *l : loops_around(n))
+    if (v && l->loop()->iter.name == v->name && (!outer || s.tree.contains(outer, l)) &&
+        provably_equal(s.b, l->loop()->iter.extent, x.domain, known))
+      return l;
+  refuse(n, "axis {} of block {} is not a loop of its own, but {}", s.text(x.name), s.text(n->block()->name),
+         s.text(x.binding));
+}
+
 void shift(State &s, Block &k, Sym axis, const Expr *from, const Expr *domain, Bounds &known) {
   Build &b = s.b;
   k.axes = edit_all(b, k.axes, [&](Axis &x) {

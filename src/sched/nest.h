@@ -19,6 +19,9 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
 //   spatial i in 10, z[i] = x[i]   ->   spatial i in 8, z[i + 2] = x[i + 2]
 void shift(State &s, Block &k, Sym axis, const Expr *from, const Expr *domain, Bounds &known);
 
+// The loop that an axis of block n is, alone and whole, at or below `outer` (null: anywhere); refuses where there is none.
+Place *loop_of(State &s, Place *n, const Axis &x, Place *outer);
+
 // The child of `up` that n is or stands below; null: none.
 Place *child_with(Place *up, Place *n);
 

@@ -7,6 +7,7 @@
 #include "ir/typing.h"
 #include "ops/expr.h"
 #include "sched/copy.h"
+#include "sched/nest.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -46,18 +47,6 @@ std::map<Sym, AxisBounds> bounds_of(State &s, Place *n, const Expr *cond) {
   for (auto &[name, r] : out)
     r.lo.e = simplify(b, r.lo.e, known), r.end.e = simplify(b, max(r.end, r.lo).e, known);
   return out;
-}
-
-// The loop that an axis is, alone and whole, at or below `outer`.
-Place *loop_of(State &s, Place *n, const Axis &x, Place *outer) {
-  auto *v = as<Name>(x.binding);
-  Known known(s, n);
-  for (Place *l : loops_around(n))
-    if (v && l->loop()->iter.name == v->name && (!outer || s.tree.contains(outer, l)) &&
-        provably_equal(s.b, l->loop()->iter.extent, x.domain, known))
-      return l;
-  refuse(n, "axis {} of block {} is not a loop of its own, but {}", s.text(x.name), s.text(n->block()->name),
-         s.text(x.binding));
 }
 
 void expect_alone(State &s, Place *n, Place *loop) {
