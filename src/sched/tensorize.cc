@@ -4,6 +4,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/describe.h"
 #include "sched/macro.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
@@ -11,16 +12,6 @@
 namespace mlc {
 
 namespace {
-
-// One compute of a description, or the block that is to match it: target[..] = value, or target[..] += term over the
-// reduce iterators; `starts` if it has its identity.
-struct Pattern {
-  std::vector<Iter> spatial, reduce;
-  const Load *target;
-  const Expr *value;  // the term, where it reduces
-  Sym fold;           // sum, max ..; Sym{}: none
-  bool starts = false;
-};
 
 // Matches a term of the kernel against a term of the description, under a pairing of loops with iterators.
 class Matcher {
@@ -107,31 +98,6 @@ class Matcher {
   std::string &why_;
 };
 
-std::optional<Pattern> description(State &s, const Func &f) {
-  for (const Part &p : f.parts) {
-    if (!p.desc || p.body.size() != 1) continue;
-    auto *c = as<Compute>(p.body[0]);
-    if (!c || c->results.size() != 1) continue;
-    Pattern out{};
-    std::vector<const Expr *> index;
-    for (const Iter &i : c->results[0].iters)
-      out.spatial.push_back(i), index.push_back(s.b.name(i.name));
-    out.target = s.b.load(c->results[0].name, s.b.list(index)), out.value = c->value, out.starts = true;
-    const Expr *e = c->value;
-    if (auto *x = as<Binary>(e); x && x->op == Op::Add && equal(x->a, out.target)) e = x->b, out.starts = false;
-    auto *call = as<Call>(e);
-    if (call && !call->iters.empty() && !call->global) {
-      out.fold = call->callee, out.value = call->args[0];
-      for (const Iter &i : call->iters)
-        out.reduce.push_back(i);
-    } else if (!out.starts) {
-      continue;  // y = y + e without a reduction: as one with no iterators
-    }
-    return out;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 void tensorize(State &s, Args &a) {
@@ -140,7 +106,7 @@ void tensorize(State &s, Args &a) {
   const Global *g = a.global(1);
   const Func *f = s.m.func(g->name);
   if (!f || f->func != FuncKind::Intrinsic) bad_step(a.at(1), "@{} is no intrinsic of the module", s.text(g->name));
-  auto desc = description(s, *f);
+  auto desc = description_of(b, *f);
   if (!desc) bad_step(a.at(1), "the description of @{} is not one compute line", s.text(g->name));
   Place *at = a.loop_or_block(0);
   std::vector<Place *> leaf = leaf_blocks(at);

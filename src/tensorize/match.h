@@ -1,0 +1,33 @@
+// Blocks that compute what an intrinsic describes, tile after tile: found by unifying expressions, up to the order of
+// loops, of dimensions, and of the operands of sums and products.
+//
+//   y[i, o, h, w] += where(.., x[i, c, h + r, w + s], 0.0) * f[o, c, r, s]
+//   c[i, j] += a[i, k] * b[j, k]                                             i: i, h, w   j: o   k: c, r, s
+//
+// An axis of the block belongs to the iterator that occurs in the operands in which it occurs, of the same kind; several
+// become one. Axes that no iterator stands for are loops around the calls.
+#pragma once
+#include <map>
+
+#include "sched/describe.h"
+#include "sched/state.h"
+
+namespace mlc {
+
+struct Match {
+  const Description *desc;
+  std::map<Sym, const Expr *> operands;  // parameter -> the factor of the block, in its axes
+  struct Group {
+    std::vector<Sym> axes;
+    AxisKind kind;
+    int64_t tile;           // turns that a call takes; 1: a loop around the calls
+    Sym iter;               // of the description; Sym{}: none
+    const Expr *size;       // of all its axes together
+  };
+  std::vector<Group> groups;  // spatial ones first, those of no iterator in front of the others
+};
+
+// `why`: what did not fit, where nothing is returned; of the last attempt.
+std::optional<Match> match_block(State &s, Place *block, const Description &d, std::string &why);
+
+}  // namespace mlc
