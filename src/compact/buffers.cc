@@ -166,6 +166,7 @@ class Placer {
     if (!all_static(t, &dims)) return false;
     for (int64_t d : dims)
       if (__builtin_mul_overflow(n, d, &n)) return false;
+    if (t->scope && memory(t) == Memory::Thread && b_.text(t->scope) != "local") return true;  // its target says how much
     int64_t bytes = storage_bytes(t->elem, n);
     return bytes >= 0 && bytes <= (memory(t) == Memory::Thread ? kLocalBuffer : kSmallBuffer);
   }

@@ -140,6 +140,7 @@ Stmts BodyPrinter::renamed(Sym name, Stmts rest) {
 }
 
 void BodyPrinter::stmts(Stmts body) {
+  auto tops = tops_;
   for (size_t i = 0; i < body.size();) {
     const Stmt *s = body[i];
     if (Sym d = defined_by(s); d && scope.find(d)) {
@@ -191,6 +192,7 @@ void BodyPrinter::stmts(Stmts body) {
     }
     i += taken;
   }
+  tops_ = tops;
 }
 
 // Comments of the text, and the nodes of the model that a nest comes from.
@@ -243,6 +245,7 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
   int64_t unit = 0;
   const Expr *lanes = attr(b_, t->attrs, "registers");
   if (lanes && int_value(lanes, &unit)) return registers(a, unit), 1;
+  if (!a.base && placed(a)) return 1;
   if (scope.lanes.whole()) return own_buffer(a), 1;
   Entity e;
   e.kind = Entity::Buffer, e.writable = true;

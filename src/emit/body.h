@@ -46,6 +46,8 @@ class BodyPrinter {
   std::string options = "options";  // how NAME_options is reached
   bool uses_options = false;
   std::unordered_set<const Stmt *> checked;  // assumptions that the host checks
+  std::string prologue;            // what memories of targets want at the beginning of a function that uses them
+  std::vector<std::string> needs;  // instruction sets of the intrinsics that it calls
 
  private:
   void stmts(Stmts body);
@@ -54,6 +56,9 @@ class BodyPrinter {
   size_t alloc(const Alloc &a, const Stmt *next);  // how many statements it took
   void view(const View &v);
   void call(const CallStmt &c);
+  void intrinsic(const CallStmt &c, const Func &f);
+  bool placed(const Alloc &a);
+  std::string placed_operand(const Entity &e, Exprs index, const Def &param, uint32_t at);
   void copy(const CallStmt &c);
   void fill(const CallStmt &c);
   const Expr *element(const Expr *e, Exprs turn);
@@ -101,6 +106,7 @@ class BodyPrinter {
   std::unordered_set<Sym> addressed_;  // buffers that need an address
   std::unordered_map<Sym, Sym> latest_;
   std::vector<Sym> tamed_;  // by an assumption that the present body made
+  std::map<Sym, int64_t> tops_;  // of memories of targets: what is taken
   int depth_ = 0, renames_ = 0;
   bool in_task_ = false;
 };

@@ -97,6 +97,7 @@ void BodyPrinter::call(const CallStmt &c) {
     return fail(c.at, fmt::format("`{}` cannot be emitted: operators are lowered by mlc-lower", print(b_, c.call)));
   }
   const Func *callee = m_.func(c.call->callee);
+  if (callee && callee->func == FuncKind::Intrinsic) return intrinsic(c, *callee);
   if (!callee || (callee->func != FuncKind::Kernel && callee->func != FuncKind::Graph))
     return fail(c.at, fmt::format("@{} cannot be called in host code: it is no kernel and no graph", name));
   const Emitted *fn = u_.function(callee->name, c.from);

@@ -1,4 +1,6 @@
 // Parallel loops: their bodies become functions that NAME_options.parallel_for calls.
+#include <utility>
+
 #include "emit/body.h"
 
 namespace mlc {
@@ -30,6 +32,8 @@ void BodyPrinter::parallel(const For &f) {
     if (!e->first.empty()) all.push_back({"int64_t ", e->first});
   }
   std::string extent = exprs.index(shortened(f.iter.extent)).s, before = std::move(out);
+  std::string first = std::exchange(prologue, "");
+  std::vector<std::string> others = std::exchange(needs, {});
   size_t entities = scope.entities().size(), failed = failures.size(), pad = indent, tamed = tamed_.size();
   Scope::Mark mark = scope.mark();
   Sym v = f.iter.name;
@@ -63,9 +67,10 @@ void BodyPrinter::parallel(const For &f) {
   if (fails || fields.empty()) fields += "  int failed;\n", values += values.empty() ? "0" : ", 0";
   if (!words.count(turn)) reference += fmt::format("  (void){};\n", turn);
   tasks += fmt::format("\nstruct {} {{\n{}}};\n", task, fields);
-  tasks += fmt::format("static {}void {}_run(void *arg, int64_t {}, int worker) {{\n  (void)worker;\n",
-                       u_.helpers.attribute(out), task, turn);
-  tasks += reference + locals + out + "}\n";
+  tasks += fmt::format("static {}{}void {}_run(void *arg, int64_t {}, int worker) {{\n  (void)worker;\n",
+                       u_.helpers.attribute(out), needs_attribute(needs), task, turn);
+  tasks += reference + locals + prologue + out + "}\n";
+  prologue = first, needs = others;
 
   out = std::move(before);
   uses_options = true;

@@ -181,14 +181,19 @@ std::string ExprPrinter::pointer(const Entity &e, Exprs index) {
   return at.s == "0" ? e.ident : fmt::format("{} + {}", e.ident, wrap(at, kSum));
 }
 
+std::string only_intrinsics(const Build &b, Sym buffer, const Entity &e) {
+  return fmt::format("{} is in {}, which intrinsics alone read and write", b.text(buffer), b.text(e.type->scope));
+}
+
 Text ExprPrinter::load(const Load &l) {
   Entity global, *e = l.global ? &global : scope_.find(l.buffer);
   if (l.global) {
     const Const *c = m_.constant(l.buffer);
     global = {Entity::Buffer, constant(l.buffer), c->type, {}, "", false, false, 0, 0};
   }
-  if (!e || !e->type->tensor) {
-    fail(l.at, fmt::format("{} is no buffer", b_.text(l.buffer)));
+  if (!e || !e->type->tensor || e->kind == Entity::Placed) {
+    fail(l.at, e && e->kind == Entity::Placed ? only_intrinsics(b_, l.buffer, *e)
+                                              : fmt::format("{} is no buffer", b_.text(l.buffer)));
     return {"0", kPrimary, DType::Index, false, ""};
   }
   e->seen++;
@@ -220,8 +225,8 @@ Text ExprPrinter::load(const Load &l) {
 
 std::string ExprPrinter::store(const Load &target, const Expr *value) {
   Entity *e = scope_.find(target.buffer);
-  if (!e || !e->type->tensor || !e->writable) {
-    fail(target.at, fmt::format("{} cannot be written", b_.text(target.buffer)));
+  if (!e || !e->type->tensor || !e->writable || e->kind == Entity::Placed) {
+    fail(target.at, e && e->kind == Entity::Placed ? only_intrinsics(b_, target.buffer, *e) : fmt::format("{} cannot be written", b_.text(target.buffer)));
     return "";
   }
   Entity buffer = *e;

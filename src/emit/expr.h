@@ -37,6 +37,9 @@ bool is_number(const Expr *e);
 // A literal of type t with the bits of v.
 std::string literal(DType t, Scalar v);
 
+// Of a buffer in a memory of a target: what to say of a load or store.
+std::string only_intrinsics(const Build &b, Sym buffer, const Entity &e);
+
 class ExprPrinter {
  public:
   ExprPrinter(Scope &scope, const Module &m, Helpers &helpers) : scope_(scope), b_(scope.b), m_(m), helpers_(helpers) {}

@@ -174,8 +174,9 @@ Text ExprPrinter::load_lanes(const Load &l, X lo, X hi) {
     const Const *c = m_.constant(l.buffer);
     global.kind = Entity::Buffer, global.ident = constant(l.buffer), global.type = c->type;
   }
-  if (!e || !e->type->tensor) {
-    fail(l.at, fmt::format("{} is no buffer", b_.text(l.buffer)));
+  if (!e || !e->type->tensor || e->kind == Entity::Placed) {
+    fail(l.at, e && e->kind == Entity::Placed ? only_intrinsics(b_, l.buffer, *e)
+                                              : fmt::format("{} is no buffer", b_.text(l.buffer)));
     return {"0", kPrimary, DType::Index, false, ""};
   }
   e->seen++;

@@ -339,6 +339,7 @@ class ModelPrinter {
     if (wide || words.count(p_ + "_AVX2"))
       s += fmt::format("  if (!{}({})) return {};\n", unit_.helpers.need("cpu_has"), wide,
                        code("the CPU has no {}", wide ? "AVX-512" : "AVX2 and FMA"));
+    for (auto &[cond, message] : unit_.conditions()) s += fmt::format("  if (!({})) return {};\n", cond, code("{}", message));
     if (linked)
       s += fmt::format("  if (!weights) {{\n    weights = {}$P_weights_data;\n    bytes = $P_WEIGHTS_BYTES;\n  }}\n",
                        object ? "" : "&");
@@ -362,6 +363,7 @@ class ModelPrinter {
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
     if (o_.one_file) s += "\n" + out_.header + "\n";
     else s += fmt::format("#include \"{}.h\"\n\n", p_);
+    if (std::string first = unit_.prelude(); !first.empty()) s += first + "\n";
     s += "#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)\n"
          "#error \"-ffast-math and its parts break NaN, infinities and the functions below\"\n"
          "#elif defined(__clang__)\n"

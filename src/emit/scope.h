@@ -16,6 +16,7 @@ struct Entity {
     Variable,  // a buffer of rank 0 that is a local variable
     Buffer,    // a pointer to the first element
     Registers,  // a buffer whose elements, or vectors of `unit` elements, are variables: entities called NAME'k
+    Placed,     // in a memory of a target, which intrinsics alone reach
   } kind = Value;
   std::string ident;
   const Type *type = nullptr;
@@ -28,6 +29,8 @@ struct Entity {
   int mask = 0;                       // of a bool with lanes: the bits of an element of its vector
   int unit = 1;
   size_t seen = 0;                    // how often its value was used
+  const Feature *memory = nullptr;    // of what is Placed, from `place` on: units of `step` bytes; of step 0, bytes
+  int64_t place = 0, step = 0;
   size_t at = 0;                      // where its definition stands in the text; 0: nowhere
 };
 
@@ -46,6 +49,8 @@ struct Lanes {
 class Scope {
  public:
   Scope(Build &b, const Module &m, const std::string &prefix) : b(b), env(b, m, nullptr), bounds(b), namer(prefix) {}
+
+  static bool is_host(std::string_view scope) { return scope == "global" || scope == "local" || scope == "shared"; }
 
   Build &b;
   Env env;

@@ -8,8 +8,8 @@ namespace mlc {
 
 void ExprPrinter::store_lanes(const Load &target, const Expr *value, const std::function<void(std::string)> &line) {
   Entity *e = scope_.find(target.buffer);
-  if (!e || !e->type->tensor || !e->writable)
-    return fail(target.at, fmt::format("{} cannot be written", b_.text(target.buffer)));
+  if (!e || !e->type->tensor || !e->writable || e->kind == Entity::Placed)
+    return fail(target.at, e && e->kind == Entity::Placed ? only_intrinsics(b_, target.buffer, *e) : fmt::format("{} cannot be written", b_.text(target.buffer)));
   Entity buffer = *e;
   DType t = buffer.type->elem;
   int n = scope_.lanes.n;

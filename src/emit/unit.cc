@@ -194,13 +194,13 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   if (info.parallel) add(fmt::format("const {}_options *", prefix), "options");
   std::string out = p.tasks + function_comment(b, f, nodes);
   bool fails = cuda || !info.failures.empty();
-  std::string head = fmt::format("static {}__attribute__((noinline)) {} {}", cuda ? "" : helpers.attribute(p.out),
-                                 fails ? "int" : "void", ident);
+  std::string head = fmt::format("static {}{}__attribute__((noinline)) {} {}", cuda ? "" : helpers.attribute(p.out),
+                                 cuda ? "" : needs_attribute(p.needs), fails ? "int" : "void", ident);
   if (cuda) {
     list.insert(list.begin(), {fmt::format("const {} *launch", helpers.need("launch")), "int first"});
     unused += "  (void)launch;\n  (void)first;\n";
   }
-  return out + function_head(head, list) + "\n" + unused + p.out + (fails ? "  return 0;\n}\n" : "}\n");
+  return out + function_head(head, list) + "\n" + unused + p.prologue + p.out + (fails ? "  return 0;\n}\n" : "}\n");
 }
 
 const Func *Unit::library(std::string_view name, DType t) {

@@ -38,6 +38,7 @@ std::string function_comment(Build &b, const Func &f, Syms nodes);
 std::unordered_set<std::string_view> in_place(const Build &b, const Func &f);
 // `HEAD(a, b) {`, broken at 120 columns.
 std::string function_head(std::string head, const std::vector<std::string> &params, std::string_view end = ") {");
+std::string needs_attribute(const std::vector<std::string> &needs);  // __attribute__((target("avx512vnni"))), or empty
 
 class Unit {
  public:
@@ -49,6 +50,14 @@ class Unit {
   const Func *library(std::string_view name, DType t);  // exp of f32: @exp.f32; null: there is none
   void use(Sym constant);                         // it must be in the weights
   bool uses(Sym constant) const { return constants_.count(constant); }
+
+  // Of targets (body_intrinsic.cc): the memory that a scope is; null: it is the host's own.
+  const Feature *memory(Sym scope) const;
+  void use_target(const Func &intrinsic);
+  std::string prelude() const;  // what the targets that are used want in front of all functions
+  std::vector<std::pair<std::string, std::string>> conditions() const;  // that NAME_init checks; what it says otherwise
+  std::vector<std::string> needs;  // instruction sets of intrinsics
+  std::vector<const Target *> targets;
 
   Build &b;
   const Module &m;

@@ -153,7 +153,7 @@ class Packer {
   }
   // x[i, k] of axes that are groups for themselves, none padded: the element itself.
   bool is_plain(const Load *l) const {
-    if (!l || l->global) return false;
+    if (!l || l->global || copies_) return false;
     std::unordered_set<Sym> seen;
     for (const Expr *e : l->index) {
       auto *v = as<Name>(e);
@@ -283,6 +283,7 @@ class Packer {
   std::vector<Group> groups_;
   const Store *store_ = nullptr;
   bool reduces_ = false;
+  const bool copies_ = a_.flag("copy");  // of what needs none too
   std::vector<Factor> factors_;
   Place *top_ = nullptr;
 };

@@ -88,6 +88,7 @@ std::vector<Sym> occurs(const std::vector<std::pair<Sym, const Expr *>> &operand
   for (auto &[operand, e] : operands)
     if (mentions(e, name)) out.push_back(operand);
   std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
@@ -99,6 +100,19 @@ std::vector<std::pair<Sym, const Expr *>> parts_of(const Description &d) {
     return e->kind != Kind::Load;
   });
   return out;
+}
+
+// The groups stand in the subscripts of the result as their iterators do in the description.
+bool in_order(const Match &m, const Load &target) {
+  size_t last = 0;
+  for (const Match::Group &g : m.groups) {
+    if (g.kind != AxisKind::Spatial || !g.iter) continue;
+    size_t d = 0;
+    while (d < target.index.size() && !mentions(target.index[d], g.axes[0])) d++;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
 }
 
 }  // namespace
@@ -130,6 +144,7 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
     return why = fmt::format("{} is not what @{} describes", s.text(value), s.text(d.f->name)), std::nullopt;
   auto parts = parts_of(d);
   Known known(s, block, true);
+  std::optional<Match> other;
   for (Operands &o : all) {
     std::vector<std::pair<Sym, const Expr *>> have = {{d.target->buffer, store->target}};
     for (auto &[name, e] : parts)
@@ -175,9 +190,10 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
     for (const Axis &x : k.axes) fits &= x.kind != AxisKind::Scan;
     add(AxisKind::Spatial, d.spatial);
     add(AxisKind::Reduce, d.reduce);
-    if (fits) return m;
+    if (fits && in_order(m, *store->target)) return m;  // the result's dimensions are the description's
+    if (fits && !other) other = m;
   }
-  return std::nullopt;
+  return other;
 }
 
 }  // namespace mlc

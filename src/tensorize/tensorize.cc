@@ -38,16 +38,20 @@ class Tensorizer {
       std::string why;
       bool done = false;
       for (const Match &m : matches) {
-        size_t mark = script_.mark();
-        try {
-          std::string what = tensorize(block, m);
-          diag_.remark("@{}: {} by @{}, {}", text(f_->name), block, text(m.desc->f->name), what);
-          done = true;
-          break;
-        } catch (const Refused &e) {
-          why = e.message;
-          script_.rewind(mark);
+        // As the buffers are, else with copies in the order of the description.
+        for (bool copies : {false, true}) {
+          size_t mark = script_.mark();
+          try {
+            std::string what = tensorize(block, m, copies);
+            diag_.remark("@{}: {} by @{}, {}", text(f_->name), block, text(m.desc->f->name), what);
+            done = true;
+            break;
+          } catch (const Refused &e) {
+            why = e.message;
+            script_.rewind(mark);
+          }
         }
+        if (done) break;
       }
       if (!done) diag_.remark("@{}: {} left: {}", text(f_->name), block, why);
     }
@@ -103,7 +107,7 @@ class Tensorizer {
 
   // ---- one block
 
-  std::string tensorize(const std::string &block, const Match &m) {
+  std::string tensorize(const std::string &block, const Match &m, bool copies) {
     const Description &d = *m.desc;
     std::vector<int64_t> at_once = tiles_at_once(script_.state(), m, target_);
     std::vector<std::string> outer, outer_reduce, blocks, tiles, loops;
@@ -116,7 +120,8 @@ class Tensorizer {
       multiples.push_back(m.groups[g].tile * at_once[g]);
       loops.push_back(script_.fresh(b_.text(m.groups[g].axes[0])));
     }
-    run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)});
+    Attrs attrs = copies ? b_.one(Attr{b_.sym("copy"), kNowhere, b_.integer(1)}) : Attrs{};
+    script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, attrs);
     if (has_block(block + ".out")) script_.attempt("compute_inline", {}, {name(block + ".out")});
 
     // Loops over blocks of tiles, tiles, and what a tile is.
