@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMostTiles = 16;      // of one group
 constexpr double kMostPadding = 1.125;  // what padding to whole blocks may cost beside padding to whole tiles
+constexpr double kCopies = 1.2;         // and what the copies weigh that it asks for
 
 struct Operand {
   const Type *type;
@@ -63,7 +64,7 @@ std::vector<int64_t> tiles_at_once(State &s, const Match &m, const TargetInfo &t
       if (int_value(group.size, &size)) {
         int64_t tiles = (size + group.tile - 1) / group.tile, padded = (tiles + n - 1) / n * n;
         if (tiles >= n && double(padded) <= kMostPadding * double(tiles))
-          choices[g].push_back({n, double(padded) / double(tiles)});
+          choices[g].push_back({n, double(padded) / double(tiles) * (padded > tiles ? kCopies : 1)});
       } else if (is_const(simplify(X{b, group.size} % (group.tile * n)), &size) && size == 0) {
         choices[g].push_back({n, 1.0});
       }

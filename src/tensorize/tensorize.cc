@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <set>
 
 #include "arith/simplify.h"
 #include "ops/expr.h"
@@ -125,11 +126,13 @@ class Tensorizer {
     if (has_block(block + ".out")) script_.attempt("compute_inline", {}, {name(block + ".out")});
 
     // Loops over blocks of tiles, tiles, and what a tile is.
-    axis_tile_.clear();
+    axis_tile_.clear(), axis_blocks_.clear(), spatial_.clear();
     std::vector<std::string> before;
     auto *k = find(block)->block();
     for (size_t g = 0; g < m.groups.size(); g++) {
-      axis_tile_[k->axes[g].name] = m.groups[g].tile;
+      Sym axis = k->axes[g].name;
+      axis_tile_[axis] = m.groups[g].tile, axis_blocks_[axis] = at_once[g];
+      if (m.groups[g].kind == AxisKind::Spatial) spatial_.insert(axis);
       std::vector<const Expr *> factors = {b_.name("_")};
       bool spatial = m.groups[g].kind == AxisKind::Spatial;
       std::vector<std::string> made = {loops[g]};
@@ -259,7 +262,8 @@ class Tensorizer {
     return out;
   }
 
-  // [m, k]  ->  [m // 16, k // 16, m % 16, k % 16]: a tile is a whole piece, in the order of the description.
+  // [m, k]  ->  [m // 32, k // 16, m // 16 % 2, m % 16, k % 16]: tiles are whole pieces, in the order in which they are
+  // used, and in them the order of the description.
   void lay_out(const std::string &block, const Description &d, Sym param) {
     const Load *l = operand(block, d, param);
     const Type *want = d.type_of(param);
@@ -271,18 +275,21 @@ class Tensorizer {
     if (!want->scope && !needs_layout(l, shape, want)) return;
     std::string why;
     auto m = match_block(script_.state(), find(block), d, why);
-    std::vector<const Expr *> from, to;
+    std::vector<const Expr *> from, to, reduce, block_parts;
     Substitution inner;
     for (const Expr *e : l->index) {
       auto *v = as<Name>(e);
       if (!v) refuse(kNowhere, "{} is used at {}", text(l->buffer), print_of(l));
       from.push_back(v);
-      int64_t tile = axis_tile_.at(v->name);
-      to.push_back(tile == 1 ? e : b_.binary(Op::FloorDiv, v, b_.integer(tile)));
+      int64_t tile = axis_tile_.at(v->name), blocks = axis_blocks_.at(v->name);
+      X at{b_, v};
+      (spatial_.count(v->name) ? to : reduce).push_back(floordiv(at, tile * blocks).e);
+      if (blocks > 1) block_parts.push_back((floordiv(at, tile) % blocks).e);
       for (const Match::Group &g : m->groups)
         if (g.iter && g.axes[0] == v->name) inner[g.iter] = b_.binary(Op::Mod, v, b_.integer(tile));
     }
     Known known(script_.state(), find(block), true);
+    for (auto *l : {&reduce, &block_parts}) to.insert(to.end(), l->begin(), l->end());
     for (const Expr *e : shape->index) to.push_back(simplify(b_, substitute(b_, e, inner), known));
     const Map *map = b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(to)));
     if (!want->scope && !script_.state().alloc_of(l->buffer)) {  // the caller's: a copy of it
@@ -421,7 +428,8 @@ class Tensorizer {
   const Func *f_;
   Diag &diag_;
   Script script_;
-  std::map<Sym, int64_t> axis_tile_;  // axes of the product -> turns of a tile
+  std::map<Sym, int64_t> axis_tile_, axis_blocks_;  // axes of the product -> turns of a tile, tiles at a time
+  std::set<Sym> spatial_;
 };
 
 Instructions instructions(Build &b, const Module &m, const TargetInfo &target, const std::string &only) {
