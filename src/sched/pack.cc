@@ -1,6 +1,7 @@
 // pack_einsum: a sum of products as a product of matrices, whatever its operands were.
 #include <algorithm>
 
+#include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ir/typing.h"
@@ -211,6 +212,25 @@ class Packer {
     return s_.nest(nest, b_.make(c)).first;
   }
 
+  // An element of a parameter whose layout has changed, so that it holds all groups as they are padded; behind what there
+  // was callers put zeros.
+  const Load *packed_by_callers(const Load *l, const std::vector<const Group *> &groups, const Known &known) const {
+    bool changed = false;
+    for (const LayoutChange &c : s_.layouts)
+      changed |= l && !l->global && !c.result && s_.original()->params[c.index].def.name == l->buffer;
+    if (!changed || copies_) return nullptr;
+    std::vector<const Expr *> from, extents;
+    for (const Group *g : groups) from.push_back(b_.name(g->name)), extents.push_back(g->padded);
+    Substitution at = digits(groups);
+    Exprs to = edit_all(b_, l->index, [&](const Expr *&e) { e = simplify(b_, substitute(b_, e, at), known); });
+    std::vector<Sym> names;
+    for (size_t d = 0; d < to.size(); d++) names.push_back(axis_name(s_, fmt::format("i{}", d), {}));
+    auto inv = inverse(b_, *b_.map(b_.make_list(b_.list(from)), b_.make_list(to)), b_.list(extents), names, known);
+    Exprs dims = s_.type_of_buffer(l->buffer)->dims;
+    bool whole = inv && inv->onto && provably_equal(b_, b_.list(inv->image), dims, known);
+    return whole ? b_.load(l->buffer, to, l->at) : nullptr;
+  }
+
   // A block in front that has the factor's values, zeros behind them.
   void pack(Factor &f) {
     auto *l = as<Load>(f.e);
@@ -226,6 +246,7 @@ class Packer {
       X c = X{b_, b_.name(g->name)} < X{b_, g->size};
       inside = inside ? inside && c : c;
     }
+    if (const Load *there = packed_by_callers(l, groups, known)) return void(f.packed = there);
     if (inside) known.bounds.assume(inside.e);
     const Expr *value = simplify_inside(b_, substitute(b_, f.e, digits(groups)), known);
     DType t = type_of(env_, f.e, DType::Invalid, nullptr);

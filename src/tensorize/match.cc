@@ -174,17 +174,18 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
           if (of[c].empty()) to = c;
         of[to].insert(of[to].begin(), x->name);
       }
-      for (const Axis *x : own) m.groups.push_back({{x->name}, kind, 1, Sym{}, x->domain});
+      for (const Axis *x : own) m.groups.push_back({{x->name}, {x->domain}, kind, 1, Sym{}, x->domain});
       for (size_t i = 0; i < iters.size(); i++) {
         int64_t tile = 0;
         fits &= int_value(iters[i].extent, &tile) && tile > 0 && !of[i].empty();
         if (of[i].empty())
           why = fmt::format("it has no axis for {} of @{}", s.text(iters[i].name), s.text(d.f->name));
         X size = lit(b, int64_t(1));
+        std::vector<const Expr *> domains;
         for (Sym axis : of[i])
           for (const Axis &x : k.axes)
-            if (x.name == axis) size = size * X{b, x.domain};
-        m.groups.push_back({of[i], kind, tile, iters[i].name, simplify(b, size.e, known)});
+            if (x.name == axis) size = size * X{b, x.domain}, domains.push_back(x.domain);
+        m.groups.push_back({of[i], domains, kind, tile, iters[i].name, simplify(b, size.e, known)});
       }
     };
     for (const Axis &x : k.axes) fits &= x.kind != AxisKind::Scan;

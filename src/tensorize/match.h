@@ -19,6 +19,7 @@ struct Match {
   std::map<Sym, const Expr *> operands;  // parameter -> the factor of the block, in its axes
   struct Group {
     std::vector<Sym> axes;
+    std::vector<const Expr *> domains;  // of these
     AxisKind kind;
     int64_t tile;           // turns that a call takes; 1: a loop around the calls
     Sym iter;               // of the description; Sym{}: none

@@ -121,6 +121,9 @@ class Tensorizer {
       multiples.push_back(m.groups[g].tile * at_once[g]);
       loops.push_back(script_.fresh(b_.text(m.groups[g].axes[0])));
     }
+    if (!copies)
+      for (const Param &p : d.f->params)
+        if (p.def.name != d.target->buffer) lay_out_constant(block, m, at_once, p.def.name);
     Attrs attrs = copies ? b_.one(Attr{b_.sym("copy"), kNowhere, b_.integer(1)}) : Attrs{};
     script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, attrs);
     if (has_block(block + ".out")) script_.attempt("compute_inline", {}, {name(block + ".out")});
@@ -245,7 +248,84 @@ class Tensorizer {
     std::string copy = script_.fresh(text(buffer) + "." + text(scope));
     run("cache_read", {copy}, {name(block), b_.name(buffer), b_.name(scope)});
     run("compute_at", {}, {name(copy), name(inside)});
-    movers.push_back(mover(copy, inside, from, scope, true));
+    Mover moved = mover(copy, inside, from, scope, true);
+    if (is_laid_out(operand(block, d, param))) {
+      std::vector<int64_t> dims;
+      const Load *to = as<Store>(find(copy)->block()->body[0])->target;
+      all_static(d.type_of(param), &dims);
+      moved.tiles.clear();
+      for (size_t i = 0; i < dims.size(); i++)
+        if (auto *v = as<Name>(to->index[to->index.size() - dims.size() + i])) moved.tiles[v->name] = dims[i];
+    }
+    movers.push_back(moved);
+  }
+
+  // The subscripts with which a description names an operand.
+  static const Load *shape_of(const Description &d, Sym param) {
+    const Load *shape = param == d.target->buffer ? d.target : nullptr;
+    each_expr(d.value, [&](const Expr *e) {
+      if (auto *x = as<Load>(e); x && x->buffer == param) shape = x;
+      return !shape;
+    });
+    return shape;
+  }
+  // A constant that all callers pass is laid out in them, at build time.
+  //   w[o, c, r]  ->  w[o // 64, (c * 3 + r) // 16, o // 16 % 4, o % 16, (c * 3 + r) % 16]
+  void lay_out_constant(const std::string &block, const Match &m, const std::vector<int64_t> &at_once, Sym param) {
+    auto *l = as<Load>(m.operands.at(param));
+    const Load *shape = shape_of(*m.desc, param);
+    if (!l || l->global || !shape || !is_constant(l->buffer)) return;
+    std::vector<const Expr *> reduce, to, block_parts;
+    Substitution inner;
+    std::set<Sym> left;
+    for (const Expr *e : l->index) {
+      auto *v = as<Name>(e);
+      if (!v || !left.insert(v->name).second) return;
+    }
+    Known known(script_.state(), script_.state().tree.root());
+    for (size_t g = 0; g < m.groups.size(); g++) {
+      const Match::Group &group = m.groups[g];
+      bool has = std::any_of(group.axes.begin(), group.axes.end(), [&](Sym x) { return left.count(x); });
+      if (!has) continue;
+      X fused = lit(b_, int64_t(0));
+      for (size_t i = 0; i < group.axes.size(); i++) {
+        if (!left.erase(group.axes[i])) return;
+        fused = fused * X{b_, group.domains[i]} + X{b_, b_.name(group.axes[i])};
+      }
+      int64_t size = 0;
+      if (!int_value(group.size, &size) || (size < group.tile * at_once[g] && group.axes.size() > 1)) return;
+      X outer = floordiv(fused, group.tile * at_once[g]);
+      (group.kind == AxisKind::Spatial ? to : reduce).push_back(size <= group.tile * at_once[g] ? b_.integer(0) : outer.e);
+      if (at_once[g] > 1) block_parts.push_back((floordiv(fused, group.tile) % at_once[g]).e);
+      if (group.iter) inner[group.iter] = (fused % group.tile).e;
+    }
+    if (!left.empty()) return;
+    for (auto *list : {&reduce, &block_parts}) to.insert(to.end(), list->begin(), list->end());
+    for (const Expr *e : shape->index) to.push_back(substitute(b_, e, inner));
+    const Map *map = b_.map(b_.make_list(l->index), b_.make_list(b_.list(to)));
+    Attr zeros{b_.sym("pad_value"), kNowhere, zero(b_, script_.state().type_of_buffer(l->buffer)->elem).e};
+    script_.attempt("transform_layout", {}, {name(block), b_.name(l->buffer), map}, b_.one(zeros));
+  }
+  bool is_constant(Sym buffer) const {
+    size_t at = 0;
+    while (at < f_->params.size() && f_->params[at].def.name != buffer) at++;
+    if (at == f_->params.size() || f_->params[at].mode != Mode::In) return false;
+    bool any = false, all = true;
+    for (const Item *i : m_.items) {
+      auto *f = as<Func>(i);
+      if (!f || f == f_) continue;
+      each_stmt(f->body, [&](const Stmt *s) {
+        auto *l = as<Let>(s);
+        auto *c = l ? as<Call>(l->value) : nullptr;
+        if (c && c->global && c->callee == f_->name) any = true, all &= c->args[at]->kind == Kind::Global;
+        if (auto *x = as<CallStmt>(s); x && x->call->global && x->call->callee == f_->name) all = false;
+      });
+    }
+    return any && all;
+  }
+  // Laid out already: the last dimensions are a tile.
+  bool is_laid_out(const Load *l) const {
+    return std::any_of(l->index.begin(), l->index.end(), [](const Expr *e) { return e->kind != Kind::Name; });
   }
 
   Mover mover(const std::string &block, const std::string &inside, Sym from, Sym to_scope, bool reads) {
@@ -267,11 +347,8 @@ class Tensorizer {
   void lay_out(const std::string &block, const Description &d, Sym param) {
     const Load *l = operand(block, d, param);
     const Type *want = d.type_of(param);
-    const Load *shape = param == d.target->buffer ? d.target : nullptr;
-    each_expr(d.value, [&](const Expr *e) {
-      if (auto *x = as<Load>(e); x && x->buffer == param) shape = x;
-      return !shape;
-    });
+    const Load *shape = shape_of(d, param);
+    if (is_laid_out(l)) return;
     if (!want->scope && !needs_layout(l, shape, want)) return;
     std::string why;
     auto m = match_block(script_.state(), find(block), d, why);
