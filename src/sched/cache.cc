@@ -1,6 +1,7 @@
 // cache_read, cache_write, cache_inplace: what a block reads or writes goes through a buffer of another scope.
 #include <algorithm>
 
+#include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
@@ -55,6 +56,24 @@ Exprs names_of(Build &b, const std::vector<Axis> &axes) {
   return b.list(out);
 }
 
+// A block writes every element of a buffer: its subscripts are one to one on its axes, and reach all of them.
+//   t[i // 16, j, i % 16] = ..  for i in 64, j in 8;  t: f32[4, 8, 16]
+bool writes_all(State &s, Place *n, const Access &w) {
+  auto &k = *n->block();
+  auto *store = k.body.size() == 1 ? as<Store>(k.body[0]) : nullptr;
+  if (n->nest || k.guard || !store || store->target->buffer != w.buffer || has_reduce(k) || has_scan(k)) return false;
+  std::vector<const Expr *> from, domains;
+  for (const Axis &x : k.axes)
+    from.push_back(s.b.name(x.name)), domains.push_back(x.domain);
+  std::vector<Sym> names;
+  for (size_t d = 0; d < store->target->index.size(); d++)
+    names.push_back(s.b.sym(fmt::format("subscript {}", d)));
+  Known known(s, s.tree.root());
+  const Map *map = s.b.map(s.b.make_list(s.b.list(from)), s.b.make_list(store->target->index));
+  auto inv = inverse(s.b, *map, s.b.list(domains), names, known);
+  return inv && inv->onto && provably_equal(s.b, s.b.list(inv->image), s.type_of_buffer(w.buffer)->dims, known);
+}
+
 // All that is copied was written: the copy reads no element that the kernel never makes.
 void expect_written(State &s, const Spot &spot, Sym buffer, const Region &all, const std::vector<Place *> &users,
                     size_t reads) {
@@ -68,6 +87,7 @@ void expect_written(State &s, const Spot &spot, Sym buffer, const Region &all, c
     for (const Access &w : accesses_to(s, m, buffer, true)) {
       Region r = region(s, m, w, scope && is_below(m, scope) ? scope : nullptr);
       bool covers = true;
+      if (!(scope && is_below(m, scope)) && writes_all(s, m, w)) return;
       for (size_t d = 0; d < r.size(); d++) {
         X lo{s.b, r[d].lo}, end = lo + X{s.b, r[d].extent}, from{s.b, all[d].lo}, to = from + X{s.b, all[d].extent};
         covers &= r[d].dense && provably_less_equal(s.b, lo.e, from.e, known) &&

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostTiles = 16;      // of one group
 constexpr double kMostPadding = 1.125;  // what padding to whole blocks may cost beside padding to whole tiles
-constexpr double kCopies = 1.2;         // and what the copies weigh that it asks for
+constexpr double kCopies = 1.5;         // and what the copies weigh that it asks for
 
 struct Operand {
   const Type *type;

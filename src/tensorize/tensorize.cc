@@ -245,6 +245,7 @@ class Tensorizer {
       bring(block, d, param, through, inside, movers);
       buffer = buffer_of(block, d, param), from = through;
     }
+    if (!from) lay_out(block, d, param), buffer = buffer_of(block, d, param);
     std::string copy = script_.fresh(text(buffer) + "." + text(scope));
     run("cache_read", {copy}, {name(block), b_.name(buffer), b_.name(scope)});
     run("compute_at", {}, {name(copy), name(inside)});
@@ -345,11 +346,11 @@ class Tensorizer {
   // [m, k]  ->  [m // 32, k // 16, m // 16 % 2, m % 16, k % 16]: tiles are whole pieces, in the order in which they are
   // used, and in them the order of the description.
   void lay_out(const std::string &block, const Description &d, Sym param) {
-    const Load *l = operand(block, d, param);
-    const Type *want = d.type_of(param);
-    const Load *shape = shape_of(d, param);
+    const Load *l = operand(block, d, param), *shape = shape_of(d, param);
+    const Type *want = d.type_of(param), *has = script_.state().type_of_buffer(l->buffer);
     if (is_laid_out(l)) return;
-    if (!want->scope && !needs_layout(l, shape, want)) return;
+    // In global only what a copy or the intrinsic itself could not take as it is.
+    if (!has->scope && !(want->scope ? is_laid_out(shape) : needs_layout(l, shape, want))) return;
     std::string why;
     auto m = match_block(script_.state(), find(block), d, why);
     std::vector<const Expr *> from, to, reduce, block_parts;
@@ -369,7 +370,7 @@ class Tensorizer {
     for (auto *l : {&reduce, &block_parts}) to.insert(to.end(), l->begin(), l->end());
     for (const Expr *e : shape->index) to.push_back(simplify(b_, substitute(b_, e, inner), known));
     const Map *map = b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(to)));
-    if (!want->scope && !script_.state().alloc_of(l->buffer)) {  // the caller's: a copy of it
+    if (!has->scope && !script_.state().alloc_of(l->buffer)) {  // the caller's: a copy of it
       std::string copy = script_.fresh(text(l->buffer) + ".tiles");
       run("cache_read", {copy}, {name(block), b_.name(l->buffer), b_.name("global")});
       l = operand(block, d, param);
