@@ -78,7 +78,7 @@ std::string Unit::prelude() const {
 std::vector<std::pair<std::string, std::string>> Unit::conditions() const {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::string &f : needs)
-    if (f[0] != '+') out.push_back({fmt::format("__builtin_cpu_supports({})", string_literal(f)), "the CPU has no " + f});
+    if (f.find('=') == f.npos) out.push_back({fmt::format("__builtin_cpu_supports({})", string_literal(f)), "the CPU has no " + f});
   for (const Target *t : targets)
     if (auto l = strings(attr(b, t->notes.attrs, "init")); l.size() == 2) out.push_back({l[0], l[1]});
   return out;
