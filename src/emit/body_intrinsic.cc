@@ -79,8 +79,11 @@ std::vector<std::pair<std::string, std::string>> Unit::conditions() const {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::string &f : needs)
     if (f.find('=') == f.npos) out.push_back({fmt::format("__builtin_cpu_supports({})", string_literal(f)), "the CPU has no " + f});
-  for (const Target *t : targets)
-    if (auto l = strings(attr(b, t->notes.attrs, "init")); l.size() == 2) out.push_back({l[0], l[1]});
+  auto init = [&](Attrs attrs) {
+    if (auto l = strings(attr(b, attrs, "init")); l.size() == 2) out.push_back({l[0], l[1]});
+  };
+  for (const Target *t : targets) init(t->notes.attrs);
+  for (const Feature *m : memories) init(m->attrs);
   return out;
 }
 
@@ -110,6 +113,7 @@ bool BodyPrinter::placed(const Alloc &a) {
     define_local(a.def, e);
     return true;
   }
+  if (std::find(u_.memories.begin(), u_.memories.end(), memory) == u_.memories.end()) u_.memories.push_back(memory);
   int64_t &top = tops_[t->scope];
   if (numbered) {
     e.step = std::max<int64_t>(unit, 1);

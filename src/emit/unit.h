@@ -58,6 +58,7 @@ class Unit {
   std::vector<std::pair<std::string, std::string>> conditions() const;  // that NAME_init checks; what it says otherwise
   std::vector<std::string> needs;  // instruction sets of intrinsics
   std::vector<const Target *> targets;
+  std::vector<const Feature *> memories;
 
   Build &b;
   const Module &m;

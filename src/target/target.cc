@@ -75,7 +75,12 @@ class Find {
     }
     if (name.starts_with("@")) name.remove_prefix(1);
     if (m_)
-      if (auto *t = as<Target>(m_->find(b_.sym(name)))) return take(*t, Module{}, depth);
+      if (auto *t = as<Target>(m_->find(b_.sym(name)))) {  // it may be a part of a shipped one, with what is used of it
+        if (!take(*t, Module{}, depth)) return false;
+        m_ = nullptr;
+        auto all = shipped_targets();
+        return std::find(all.begin(), all.end(), name) == all.end() || add(name, depth + 1);
+      }
     for (const ShippedTarget &s : shipped_target_texts()) {
       if (s.name != name) continue;
       auto text = read_text(b_, Source::from_string(fmt::format("{}.mlc", name), s.text), error_);

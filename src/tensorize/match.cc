@@ -11,6 +11,7 @@ namespace mlc {
 
 namespace {
 
+constexpr int64_t kLargestTile = 1 << 20;
 using Operands = std::map<Sym, const Expr *>;
 
 class Unifier {
@@ -177,7 +178,7 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
       for (const Axis *x : own) m.groups.push_back({{x->name}, {x->domain}, kind, 1, Sym{}, x->domain});
       for (size_t i = 0; i < iters.size(); i++) {
         int64_t tile = 0;
-        fits &= int_value(iters[i].extent, &tile) && tile > 0 && !of[i].empty();
+        fits &= int_value(iters[i].extent, &tile) && tile > 0 && tile <= kLargestTile && !of[i].empty();
         if (of[i].empty())
           why = fmt::format("it has no axis for {} of @{}", s.text(iters[i].name), s.text(d.f->name));
         X size = lit(b, int64_t(1));
