@@ -13,7 +13,7 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"target", "T", "a target of the module, one that mlc ships, or a FILE.mlc with one"},
-    {"intrin", "@NAME", "look for this intrinsic alone; those that move its operands are used all the same"},
+    {"intrin", "NAME", "look for this intrinsic alone; those that move its operands are used all the same"},
     {"kernel", "PATTERN", "only kernels of these names, with * and ?"},
     {"emit-schedule", nullptr, "print what was done as schedules for mlc-schedule, instead of the module"},
     {"output,o", "FILE", "write to FILE instead of standard output"},
