@@ -61,7 +61,7 @@ int run_tool(const Options &options) {
       for (const Item *i : added.items) {
         const Item *there = name_of(i) ? m.find(name_of(i)) : nullptr;
         if (!there) m.add(i);
-        else if (!equal(there, i)) m.replace(size_t(std::find(m.items.begin(), m.items.end(), there) - m.items.begin()), i);
+        else m.replace(size_t(std::find(m.items.begin(), m.items.end(), there) - m.items.begin()), i);
       }
       ScheduleOptions apply;
       ok = (scripts.empty() || apply_schedules(b, m, apply, diag, nullptr)) && check(b, m, diag);

@@ -161,14 +161,22 @@ std::vector<const Item *> with_instructions(Build &b, const Module &m, const Tar
     if (named) features.push_back({Feature::Memory, b.sym(l.name), kNowhere, l.attrs});
   }
   for (Sym use : called) features.push_back({Feature::Use, use, kNowhere, {}});
-  if (auto *there = as<Target>(m.find(item->name)))  // of an earlier run
-    for (const Feature &f : there->features)
-      if (std::none_of(features.begin(), features.end(), [&](auto &g) { return g.kind == f.kind && g.name == f.name; }))
-        features.push_back(f);
   Target t = *item;
-  t.notes.attrs = b.list(target.attrs), t.features = b.list(features), t.comment = {};
-  out.push_back(b.make(t));
-  for (const Func *f : functions) out.push_back(f);
+  t.notes.attrs = b.list(target.attrs), t.comment = {};
+  if (auto *there = as<Target>(m.find(item->name))) {  // the module's own, or of an earlier run: what is new goes behind
+    std::vector<Feature> all(there->features.begin(), there->features.end());
+    for (const Feature &f : features)
+      if (std::none_of(all.begin(), all.end(), [&](auto &g) { return g.kind == f.kind && g.name == f.name; }))
+        all.push_back(f);
+    t = *there, features = all;
+  }
+  t.features = b.list(features);
+  auto add = [&](const Item *i) {
+    const Item *there = m.find(name_of(i));
+    if (!there || !equal(there, i)) out.push_back(i);
+  };
+  add(b.make(t));
+  for (const Func *f : functions) add(f);
   return out;
 }
 
