@@ -29,6 +29,7 @@ constexpr OptionSpec kOptions[] = {
     {"target", "TARGET", "the machine to emit for: generic"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
     {"include,I", "DIR", "look for weight files here first; repeated"},
+    {"library,l", "NAME", "map operators to functions of blas, onednn, cublaslt, or of a FILE.mlc; repeated"},
     {"keep", "DIR", "leave the text of every stage in DIR, as numbered files"},
     {"strict", nullptr, "keep the order of every sum and grant no licence that changes a result"},
 };
@@ -91,7 +92,7 @@ class Driver {
     };
     if (!import() || !kept("import")) return 1;
     said("import");
-    for (const Pass *pass : usual_passes()) {
+    for (const Pass *pass : passes()) {
       if (!run_pass(*pass, given(*pass), stage_, verbose_, stderr) || !kept(pass->name)) return failed();
       said(pass->name);
     }
@@ -114,11 +115,20 @@ class Driver {
     return 1;
   }
 
+  // The usual ones, and behind simplify the one that --library asks for.
+  std::vector<const Pass *> passes() const {
+    std::vector<const Pass *> all = usual_passes();
+    auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
+    if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));
+    return all;
+  }
+
   // --strict goes to the passes that have it.
   Options given(const Pass &pass) const {
     Options o;
     auto is = [](const OptionSpec &s) { return s.name == std::string_view("strict"); };
     if (options_.has("strict") && std::any_of(pass.options.begin(), pass.options.end(), is)) o.values["strict"];
+    if (&pass == pass_named("dispatch")) o.values["library"] = options_.all("library");
     return o;
   }
 
@@ -151,8 +161,9 @@ class Driver {
     std::string s = is_text() ? "cat" : "mlc-import";
     for (const std::string &b : options_.all("bind")) s += " --bind " + shell(b);
     s += " " + shell(model_);
-    for (const Pass *p : usual_passes()) {
+    for (const Pass *p : passes()) {
       s += std::string(" | mlc-") + p->name;
+      for (const std::string &l : given(*p).all("library")) s += " -l " + shell(l);
       if (given(*p).has("strict")) s += " --strict";
     }
     s += " | mlc-codegen --name " + codegen_.cpp.name;

@@ -75,7 +75,8 @@ void FuncChecker::operator_let(const Let &s, const Call &c) {
   for (const Attr &a : s.attrs)
     each_expr(a.value, [&](const Expr *e) {
       Entry *p = as<Name>(e) ? find(to<Name>(e).name) : nullptr;
-      if (p && p->what == What::Param && !p->type->tensor) sample[p->name] = b_.integer(1);
+      if (p && p->what == What::Param && !p->type->tensor)
+        sample[p->name] = is_float(p->type->elem) ? static_cast<const Expr *>(b_.number(1.0)) : b_.integer(1);
       return true;
     });
   auto sampled = [&](const Type *t) { return sample.empty() || !t ? t : substitute(b_, t, sample); };

@@ -136,7 +136,8 @@ struct Descriptor {
 
 }  // namespace
 
-bool decode_picture(std::span<const std::byte> file, PixelFormat format, int64_t most, Picture *out, std::string *error) {
+bool decode_picture(std::span<const std::byte> file, PixelFormat format, int64_t most, Picture *out,
+                    std::string *error) {
   *out = {};
   int ends[2];
   if (pipe(ends)) return *error = std::strerror(errno), false;

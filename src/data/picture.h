@@ -19,8 +19,9 @@ struct Picture {
 
 inline constexpr int64_t kMostPixels = 1 << 26;
 
-// False and a message where bytes that may be a picture cannot be decoded here: it has more than kMostPixels, its samples
-// more than `most` bytes, it takes more than a minute, or the library is not installed.
-bool decode_picture(std::span<const std::byte> file, PixelFormat format, int64_t most, Picture *out, std::string *error);
+// False and a message where bytes that may be a picture cannot be decoded here: it has more than kMostPixels, its
+// samples more than `most` bytes, it takes more than a minute, or the library is not installed.
+bool decode_picture(std::span<const std::byte> file, PixelFormat format, int64_t most, Picture *out,
+                    std::string *error);
 
 }  // namespace mlc

@@ -98,8 +98,9 @@ void BodyPrinter::call(const CallStmt &c) {
   }
   const Func *callee = m_.func(c.call->callee);
   if (callee && callee->func == FuncKind::Intrinsic) return intrinsic(c, *callee);
-  if (!callee || (callee->func != FuncKind::Kernel && callee->func != FuncKind::Graph))
-    return fail(c.at, fmt::format("@{} cannot be called in host code: it is no kernel and no graph", name));
+  bool known = callee && (callee->func == FuncKind::Kernel || callee->func == FuncKind::Graph ||
+                          callee->func == FuncKind::Extern);
+  if (!known) return fail(c.at, fmt::format("@{} cannot be called in host code: it is no kernel, graph or extern", name));
   const Emitted *fn = u_.function(callee->name, c.from);
   if (!fn) return;
   Exprs args = c.call->args;
@@ -152,7 +153,7 @@ void BodyPrinter::call(const CallStmt &c) {
   if (side == Side::Host) return launch(c, *fn, std::move(list));
   std::string text = fn->ident + "(";
   for (size_t i = 0; i < list.size(); i++) text += (i ? ", " : "") + list[i];
-  text += ")";
+  text += fn->any_code ? ") != 0" : ")";
   if (fn->failures.empty()) {
     line("{};", text);
   } else {

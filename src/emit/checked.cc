@@ -193,7 +193,8 @@ class Checks {
     if (r) need(none, size, false), need(lo, n - size, false);
     else need(lo, n, true);
     if (!cond.e) return;
-    std::string said = fmt::format("@{}: subscript {} of {} is outside", b_.text(f_->name), print(b_, i), print(b_, &l));
+    std::string said =
+        fmt::format("@{}: subscript {} of {} is outside", b_.text(f_->name), print(b_, i), print(b_, &l));
     if (!made_.insert(said).second) return;
     if (told_.insert(said).second) diag_.remark("{}", said.substr(0, said.rfind(" outside")) + " checked");
     Assume a{{}, cond.e};

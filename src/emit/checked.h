@@ -6,8 +6,8 @@
 //   for v in 16 vectorize     ->   for v in 16 { assume i * 16 + v < n }
 //     { y[i * 16 + v] = .. }       for v in 16 vectorize { .. }
 //
-// What is proved inside is left as it is. A vectorized loop whose checks depend on what it writes itself has them inside,
-// and is then no vector code.
+// What is proved inside is left as it is. A vectorized loop whose checks depend on what it writes itself has them
+// inside, and is then no vector code.
 #pragma once
 #include "base/diag.h"
 #include "ir/module.h"

@@ -83,6 +83,13 @@ $RUN_DEVICEconst char *$P_error(int code);
 
 }  // namespace
 
+// The libraries that the module's externs are of.
+static std::string libraries(const CppModel &model) {
+  std::string list;
+  for (const std::string &l : model.links) list += (list.empty() ? "" : ", ") + l;
+  return list.empty() ? "no library is called" : "no library is called but " + list;
+}
+
 std::string header_text(const Build &b, const CppModel &model, const CppOptions &o, int64_t arena_bytes) {
   const std::string &p = o.name;
   auto filled = [&](std::string_view text) {
@@ -107,7 +114,10 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   if (o.cuda) s += fmt::format(" *   void *arena;\n *   cudaMalloc(&arena, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
   else s += fmt::format(" *   void *arena = aligned_alloc(64, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
   s += fmt::format(" *   int code = {0}_run(&context, &in, &out, arena);\n *   if (code) puts({0}_error(code));\n", p);
-  s += filled(o.cuda ? kCudaContract : kContract);
+  std::string contract = filled(o.cuda ? kCudaContract : kContract);
+  constexpr std::string_view kNone = "no library is called";
+  if (size_t at = contract.find(kNone); at != contract.npos) contract.replace(at, kNone.size(), libraries(model));
+  s += contract;
 
   s += fmt::format("typedef struct {}_dims {{\n", p);
   for (auto &[sym, member] : model.dims) {

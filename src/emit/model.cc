@@ -81,6 +81,7 @@ class ModelPrinter {
       arena += cuda_entries(unit_, e, &arena_bytes_);
       if (diag_.errors()) return false;
     }
+    out_.links = unit_.links;
     out_.header = header_text(b_, out_, o_, arena_bytes_);
     source(arena, run_text);
     return true;
@@ -361,9 +362,12 @@ class ModelPrinter {
     if (o_.cuda) return cuda_source(init, arena, run_text);
     s = fmt::format("// {}: the graph @{} as C++17.{}\n", p_, comment_text(text(out_.entry->name)),
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
+    for (const std::string &l : out_.links) s += fmt::format("// Link with {}\n", l);
     if (o_.one_file) s += "\n" + out_.header + "\n";
     else s += fmt::format("#include \"{}.h\"\n\n", p_);
     if (std::string first = unit_.prelude(); !first.empty()) s += first + "\n";
+    for (const std::string &i : unit_.includes) s += fmt::format("#include {}\n", i);
+    if (!unit_.includes.empty()) s += "\n";
     s += "#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)\n"
          "#error \"-ffast-math and its parts break NaN, infinities and the functions below\"\n"
          "#elif defined(__clang__)\n"
@@ -375,6 +379,7 @@ class ModelPrinter {
     if (!weights_.empty() && out_.form != WeightForm::Text)
       s += "#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n#error \"the weights are little-endian\"\n#endif\n";
     if (!out_.weight_struct.empty()) s += "\n" + out_.weight_struct;
+    if (!unit_.declarations.empty()) s += "\n" + unit_.declarations;
     std::string body = unit_.functions + "\n" + init + "\n" + arena + "\n";
     comment_lines(body, "", comment_text(signature()));
     body += run_text;

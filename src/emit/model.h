@@ -56,6 +56,7 @@ struct CppModel {
   std::string weight_struct;  // its C++ text
   std::string extension = "cc";  // of the source
   int64_t device_arena_bytes = 0;  // of cuda: where no dimension is open, of NAME_run_device
+  std::vector<std::string> links;  // "-lopenblas": what its libraries need
   int capacity_code = 0;      // what NAME_run returns where an output has too little room; 0: nowhere
 };
 

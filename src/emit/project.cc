@@ -124,6 +124,11 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
                    text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
   s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17)\n"
                    "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  if (!model.links.empty()) {
+    s += fmt::format("target_link_libraries({} PUBLIC", o.name);
+    for (const std::string &l : model.links) s += " " + (l.starts_with("-l") ? l.substr(2) : l);
+    s += ")\n";
+  }
   if (object)
     s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES\n"
                      "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}}\n"
@@ -144,7 +149,14 @@ std::string make_text(const CppModel &model, const CppOptions &o, bool with_main
   std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";
   std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
   s += made_by(o, "#") + fmt::format("{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
-                                     "{0}_objects := $({0}_dir){0}.o{1}\n\n", o.name, weights);
+                                     "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights);
+  std::string libraries = model.links.empty() ? "" : fmt::format(" $({}_libraries)", o.name);
+  if (!model.links.empty()) {
+    s += fmt::format("{}_libraries :=", o.name);
+    for (const std::string &l : model.links) s += " " + l;
+    s += "\n";
+  }
+  s += "\n";
   std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
   s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
   s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cc $({0}_dir){0}.h\n"
@@ -157,7 +169,7 @@ std::string make_text(const CppModel &model, const CppOptions &o, bool with_main
                      "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
   if (with_main)
     s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cc $({0}_dir){0}.h $({0}_objects)\n"
-                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS)\n", o.name);
+                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS){1}\n", o.name, libraries);
   return s;
 }
 

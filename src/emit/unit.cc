@@ -3,6 +3,7 @@
 #include "emit/body.h"
 #include "emit/checked.h"
 #include "emit/expand.h"
+#include "emit/foreign.h"
 #include "math/math.h"
 #include "text/text.h"
 
@@ -105,6 +106,7 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
     else diag.error(f->at, "@{} is not synced: run mlc-sync first", b.text(name));
     return nullptr;
   }
+  if (f->func == FuncKind::Extern) return foreign(*f);
   size_t errors = diag.errors();
   const Func *flat = expand(b, m, f, diag, !cuda);
   if (!flat) return nullptr;
@@ -118,6 +120,33 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
   functions += text;
   open_.erase(name);
   return &emitted_.emplace(name, std::move(e)).first->second;
+}
+
+const Emitted *Unit::foreign(const Func &f) {
+  Emitted e;
+  auto symbol = foreign_symbol(b, f);
+  e.ident = symbol ? *symbol : global_name(f.name);
+  size_t errors = diag.errors();
+  auto made = foreign_function(b, f, e.ident, diag);
+  auto add = [](std::vector<std::string> &all, const std::vector<std::string> &more) {
+    for (const std::string &s : more)
+      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+  };
+  add(includes, foreign_includes(b, f, diag));
+  add(links, foreign_links(b, f, diag));
+  if (diag.errors() != errors || !made) return nullptr;
+  e.dims = made->dims;
+  e.any_code = symbol && made->fails;
+  if (made->fails) e.failures.push_back({{}, fmt::format("@{}: the library reports a failure", b.text(f.name))});
+  if (symbol) {
+    if (declarations.find(made->text) == declarations.npos) declarations += made->text;
+  } else {
+    functions += "\n";
+    comment_lines(functions, "", head_line(b, f));
+    functions += made->text;
+  }
+  open_.erase(f.name);
+  return &emitted_.emplace(f.name, std::move(e)).first->second;
 }
 
 std::string Unit::print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &info) {

@@ -29,6 +29,7 @@ struct Emitted {
   std::vector<Sym> constants;
   std::vector<bool> dims;  // which of the function's dimensions it takes
   bool parallel = false;
+  bool any_code = false;   // of a failure it returns what it likes but 0
 };
 
 // What stands above an emitted function: kernel @f[n](x: f32[n]) -> (y: f32[n]), and the nodes of its call where its
@@ -70,11 +71,15 @@ class Unit {
   Namer globals;          // names of the file
   std::string functions;
   std::string kernels;            // of cuda: what runs on the device
+  std::string declarations;             // of C functions that are linked in
+  std::vector<std::string> includes;    // "<cblas.h>", in order, each once
+  std::vector<std::string> links;       // "-lopenblas"
   std::vector<Definition> scalars;
   bool device_fails = false;      // a kernel may set the code of a failure
 
  private:
   std::string global_name(Sym name);
+  const Emitted *foreign(const Func &f);
   std::string print_function(const Func &f, const std::string &ident, Syms nodes, Emitted &out);
   std::string print_launch(const Func &f, const std::string &ident, Syms nodes, Emitted &out);  // unit_cuda.cc
   std::optional<Module> math_;

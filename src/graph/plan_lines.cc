@@ -296,7 +296,7 @@ void PlanLines::move(Lines &out, const Expr *value, Sym to, Syms from, const Stm
 
 // The function with a workspace, made once: a kernel's own buffers, the arena of a graph. Null if it needs none.
 const Func *PlanLines::with_own(const Func &k) {
-  if (k.func == FuncKind::Kernel && !functions_.count(k.name)) {
+  if ((k.func == FuncKind::Kernel || k.func == FuncKind::Extern) && !functions_.count(k.name)) {
     const Func *w = with_workspace(b_, k);
     functions_[k.name] = w ? w : &k;
   }
@@ -323,11 +323,12 @@ void PlanLines::workspace(Line &l, const Func &k, const Call &c) {
 Substitution PlanLines::dims_of_call(const Func &k, Exprs args) {
   std::vector<Argument> found;
   for (const Expr *a : args) {
-    const Type *t = b_.index();
+    const Type *param = found.size() < k.params.size() ? k.params[found.size()].def.type : b_.index();
+    const Type *t = param->tensor ? b_.index() : param;  // of what is no buffer
     if (auto *n = as<Name>(a); n && places.has(n->name)) t = places.type(n->name);
     if (auto *g = as<Global>(a))
       if (auto *c = m_.constant(g->name)) t = c->type;
-    found.push_back({t, t->tensor ? nullptr : a, {}});
+    found.push_back({t, t == b_.index() ? a : nullptr, {}});
   }
   Solution s = solve_dims(b_, k, found);
   if (!s) diag_.error(k.at, "the dimensions of @{} do not follow from its arguments", b_.text(k.name));

@@ -36,7 +36,23 @@ bool own_memory(const Alloc &a, const Build &b) {
 
 }  // namespace
 
+static const Func *with_scratch(Build &b, Func f, Sym name, const Expr *bytes) {
+  std::vector<Param> params(f.params.begin(), f.params.end());
+  Attr align = {b.sym("align"), kNowhere, b.integer(kArenaAlign)};
+  const Type *type = b.type({DType::U8, true, {}, {}, -1, b.list({bytes}), b.one(align)});
+  params.push_back({Mode::Scratch, {name, kNowhere, type}});
+  f.params = b.list(params);
+  return b.make(f);
+}
+
+static const Func *extern_with_workspace(Build &b, const Func &f) {
+  const Expr *bytes = attr(b, f.notes.attrs, "workspace");
+  bool has = std::any_of(f.params.begin(), f.params.end(), [](const Param &p) { return p.mode == Mode::Scratch; });
+  return bytes && !has ? with_scratch(b, f, b.sym("workspace"), bytes) : nullptr;
+}
+
 const Func *with_workspace(Build &b, const Func &kernel) {
+  if (kernel.func == FuncKind::Extern) return extern_with_workspace(b, kernel);
   std::vector<Life> lives;
   std::unordered_map<Sym, size_t> index;
   for (const Stmt *s : kernel.body) {
@@ -75,12 +91,7 @@ const Func *with_workspace(Build &b, const Func &kernel) {
     body.push_back(b.make(placed));
   }
   f.body = b.list(body);
-  std::vector<Param> params(kernel.params.begin(), kernel.params.end());
-  Attr align = {b.sym("align"), kNowhere, b.integer(kArenaAlign)};
-  const Type *type = b.type({DType::U8, true, {}, {}, -1, b.list({p.total.e}), b.one(align)});
-  params.push_back({Mode::Scratch, {ws, kNowhere, type}});
-  f.params = b.list(params);
-  return b.make(f);
+  return with_scratch(b, f, ws, p.total.e);
 }
 
 bool can_be_in_place(const Func &kernel, size_t param) {

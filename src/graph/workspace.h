@@ -7,9 +7,10 @@ namespace mlc {
 
 //   kernel @softmax(x: T) -> (y: T) {                kernel @softmax(x: T, scratch ws: u8[64 * n] {align = 64}) -> (y: T) {
 //     alloc m: f32[n]                          ->      alloc m: f32[n] = ws at 0
-// Buffers that are not alive together share memory. Allocations in a scope (`in local`) or inside loops stay.
-// Null if the kernel needs none.
-const Func *with_workspace(Build &b, const Func &kernel);
+// Buffers that are not alive together share memory. Allocations in a scope (`in local`) or inside loops stay. An extern
+// with `attr workspace = BYTES` gets a parameter of that size, `workspace`.
+// Null if the function needs none.
+const Func *with_workspace(Build &b, const Func &f);
 
 // May result 0 take the place of parameter `param` (both tensors of one size)? True if the kernel is one compute that reads
 // that parameter at the point it writes and nowhere else.

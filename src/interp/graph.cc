@@ -220,8 +220,10 @@ Value Graph::value(const Expr *e) {
 Attrs Graph::attrs(Attrs list) {
   return rewrite(b_, list, [&](const Expr *e) -> const Expr * {
     auto *n = as<Name>(e);
-    auto it = n ? names_.find(n->name) : names_.end();
-    return it == names_.end() ? e : b_.integer(it->second);
+    if (!n) return e;
+    if (auto it = names_.find(n->name); it != names_.end()) return b_.integer(it->second);
+    auto it = values_.find(n->name);
+    return it == values_.end() || !it->second.is_scalar() ? e : m_.literal(it->second.type, it->second.scalar);
   });
 }
 

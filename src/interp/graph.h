@@ -28,7 +28,7 @@ class Graph {
   Value make(const Def &d);
   Ref region(const Load *l);
   Value value(const Expr *e);           // where one may stand: a name, a constant, an index expression
-  Attrs attrs(Attrs list);              // {strides = [s, s]} with an index parameter s
+  Attrs attrs(Attrs list);              // {strides = [s, s], alpha = a} with scalar parameters
 
   // Is v what the type says? Index names in `pending` are solved on the way.
   void check(const Def &d, const Value &v, const std::unordered_set<Sym> &pending = {});
