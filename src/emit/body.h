@@ -59,6 +59,7 @@ class BodyPrinter {
   void intrinsic(const CallStmt &c, const Func &f);
   bool placed(const Alloc &a);
   std::string placed_operand(const Entity &e, Exprs index, const Def &param, uint32_t at);
+  void foreign(const CallStmt &c, const Emitted &fn, const std::vector<std::string> &args);
   void copy(const CallStmt &c);
   void fill(const CallStmt &c);
   const Expr *element(const Expr *e, Exprs turn);

@@ -150,10 +150,11 @@ void BodyPrinter::call(const CallStmt &c) {
     uses_options |= !in_task_;
   }
 
+  if (callee->func == FuncKind::Extern) return foreign(c, *fn, list);
   if (side == Side::Host) return launch(c, *fn, std::move(list));
   std::string text = fn->ident + "(";
   for (size_t i = 0; i < list.size(); i++) text += (i ? ", " : "") + list[i];
-  text += fn->any_code ? ") != 0" : ")";
+  text += ")";
   if (fn->failures.empty()) {
     line("{};", text);
   } else {
@@ -166,6 +167,18 @@ void BodyPrinter::call(const CallStmt &c) {
   }
   for (size_t i = 0; i < c.dests.size(); i++)
     if (!callee->results[i].type->tensor && depth_ == 0 && defined) defined(mlc::to<Name>(c.dests[i]).name);
+}
+
+// A library function: of what it returns where it fails, only that it is not 0 counts.
+void BodyPrinter::foreign(const CallStmt &c, const Emitted &fn, const std::vector<std::string> &args) {
+  std::string text = fn.ident + (fn.stream ? "(launch->stream" : "(");
+  for (const std::string &a : args) text += (text.back() == '(' ? "" : ", ") + a;
+  text += ")";
+  for (const Failure &f : fn.failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
+  if (fn.failures.empty()) line("{};", text);
+  else line("if ({} != 0) {}", text, leave(int(failures.size()) - 1));
+  for (const Expr *d : c.dests)
+    if (auto *n = as<Name>(d); n && depth_ == 0 && defined && !scope.find(n->name)->type->tensor) defined(n->name);
 }
 
 // The element at `turn` of what is kept of a buffer or region.

@@ -38,6 +38,7 @@ struct Argument {
 // Dimensions, parameters, results, as C has them.
 std::vector<Argument> arguments(Build &b, const Func &f) {
   Namer namer;
+  namer.reserve("stream");
   std::vector<Argument> all;
   auto add = [&](Sym name, std::string type) { all.push_back({name, std::move(type), namer.make(b.text(name))}); };
   auto buffer = [&](const Def &d, bool written) {
@@ -56,8 +57,12 @@ std::vector<Argument> arguments(Build &b, const Func &f) {
 }
 
 // A line of code with its names filled in. False: it has one that is not known.
-bool fill(const Build &b, const Func &f, const Code &line, std::vector<Argument> &args, bool &fails, std::string &out,
-          Diag &diag) {
+bool fill(const Build &b, const Func &f, const Code &line, std::vector<Argument> &args, bool cuda, Foreign &made,
+          std::string &out, Diag &diag) {
+  auto word = [&](size_t at, std::string_view w) {
+    std::string_view s = line.text;
+    return s.substr(at, w.size()) == w && (at + w.size() == s.size() || !is_name(s[at + w.size()]));
+  };
   std::string_view s = line.text;
   for (size_t at = 0; at < s.size();) {
     if (s[at] != '$') {
@@ -72,16 +77,17 @@ bool fill(const Build &b, const Func &f, const Code &line, std::vector<Argument>
     Argument *found = nullptr;
     for (Argument &a : args) {
       std::string_view name = b.text(a.name);
-      size_t end = at + 1 + name.size();
-      bool here = s.substr(at + 1, name.size()) == name && (end == s.size() || !is_name(s[end]));
-      if (here && (!found || name.size() > b.text(found->name).size())) found = &a;
+      if (word(at + 1, name) && (!found || name.size() > b.text(found->name).size())) found = &a;
     }
     if (found) {
       found->used = true;
       out += found->ident, at += 1 + b.text(found->name).size();
-    } else if (s.substr(at, 5) == "$fail" && (at + 5 == s.size() || !is_name(s[at + 5]))) {
-      fails = true;
+    } else if (word(at, "$fail")) {
+      made.fails = true;
       out += "return 1", at += 5;
+    } else if (word(at, "$stream")) {
+      made.stream |= cuda;
+      out += cuda ? "stream" : "0", at += 7;
     } else {
       size_t end = at + 1;
       while (end < s.size() && is_name(s[end])) end++;
@@ -143,7 +149,7 @@ std::vector<std::string> foreign_links(const Build &b, const Func &f, Diag &diag
   return all;
 }
 
-std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::string &ident, Diag &diag) {
+std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::string &ident, bool cuda, Diag &diag) {
   Foreign out;
   std::vector<Argument> args = arguments(b, f);
   std::vector<bool> taken(args.size(), true);
@@ -168,7 +174,7 @@ std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::stri
   std::string body;
   for (const Stmt *s : impl->body) {
     std::string line;
-    if (auto *c = as<Code>(s); c && !fill(b, f, *c, args, out.fails, line, diag)) return {};
+    if (auto *c = as<Code>(s); c && !fill(b, f, *c, args, cuda, out, line, diag)) return {};
     body += "  " + line + "\n";
   }
   std::string unused;
@@ -178,6 +184,7 @@ std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::stri
     else if (!args[i].used) unused += fmt::format("  (void){};\n", args[i].ident);
   }
   std::string head = fmt::format("static {} {}(", out.fails ? "int" : "void", ident);
+  if (out.stream) args.insert(args.begin(), {Sym{}, "cudaStream_t ", "stream"}), taken.insert(taken.begin(), true);
   out.text = signature(head, args, taken, " {\n") + unused + body + (out.fails ? "  return 0;\n}\n" : "}\n");
   return out;
 }

@@ -1,7 +1,7 @@
 // Externs in emitted code: library functions that graphs and kernels call (man/mlc.5, man/mlc-dispatch.1).
 //
 // One with an `impl` becomes a static function of its code; in it `$x` is a parameter, result or dimension, `$$` a
-// dollar, `$fail` the statement that ends the run with an error. One without is a C function that is linked in:
+// dollar, `$fail` the statement that ends the run with an error, `$stream` the CUDA stream of a run on the device, else 0. One without is a C function that is linked in:
 //
 //   extern @my.conv[n](x: f32[n], s: index) -> (y: f32[n])     extern "C" void my_conv(int64_t n, const float *x,
 //     { attr symbol = "my_conv"  desc { .. } }                      int64_t s, float *y);
@@ -23,10 +23,12 @@ struct Foreign {
   std::string text;       // the function, or its declaration
   std::vector<bool> dims;  // which of its dimensions it takes
   bool fails = false;      // it returns an int
+  bool stream = false;     // its first parameter is a stream
 };
 
 // `ident` is the name that the function gets in the file. Nothing: diag says why.
-std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::string &ident, Diag &diag);
+// cuda: it is called with device memory.
+std::optional<Foreign> foreign_function(Build &b, const Func &f, const std::string &ident, bool cuda, Diag &diag);
 
 // What is called: the symbol of one without an impl, else nothing.
 std::optional<std::string> foreign_symbol(const Build &b, const Func &f);

@@ -365,9 +365,8 @@ class ModelPrinter {
     for (const std::string &l : out_.links) s += fmt::format("// Link with {}\n", l);
     if (o_.one_file) s += "\n" + out_.header + "\n";
     else s += fmt::format("#include \"{}.h\"\n\n", p_);
+    s += includes();
     if (std::string first = unit_.prelude(); !first.empty()) s += first + "\n";
-    for (const std::string &i : unit_.includes) s += fmt::format("#include {}\n", i);
-    if (!unit_.includes.empty()) s += "\n";
     s += "#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)\n"
          "#error \"-ffast-math and its parts break NaN, infinities and the functions below\"\n"
          "#elif defined(__clang__)\n"
@@ -395,6 +394,12 @@ class ModelPrinter {
     return s + "    default: return \"unknown error\";\n  }\n}\n";
   }
 
+  std::string includes() const {  // of the libraries that externs are of
+    std::string s;
+    for (const std::string &i : unit_.includes) s += fmt::format("#include {}\n", i);
+    return s.empty() ? s : s + "\n";
+  }
+
   // prelude | kernels | host
   void cuda_source(const std::string &init, const std::string &arena, const std::string &run_text) {
     std::string &s = out_.source;
@@ -409,7 +414,8 @@ class ModelPrinter {
     host += run_text + errors();
     std::string scalars = used_definitions(unit_.scalars, unit_.kernels), device = scalars + unit_.kernels;
     std::string helpers = unit_.helpers.text(device), more = used_definitions(unit_.scalars, host, unit_.kernels);
-    s += (helpers.empty() ? "" : "\n" + helpers) + device + "\n#if !defined(__CUDACC_RTC__)\n";
+    s += (helpers.empty() ? "" : "\n" + helpers) + device + "\n#if !defined(__CUDACC_RTC__)\n" + includes() +
+         unit_.declarations;
     if (!out_.weight_struct.empty()) s += "\n" + out_.weight_struct;
     helpers = unit_.helpers.text(more + host, device);
     s += (helpers.empty() ? "" : "\n" + helpers) + more + host + "\n#endif\n";

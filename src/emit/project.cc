@@ -60,6 +60,20 @@ std::string assembly_text(const CppOptions &o) {
                      o.name, made_by(o, "//"));
 }
 
+// What the libraries of externs need.
+static std::string cmake_links(const CppModel &model, const CppOptions &o) {
+  if (model.links.empty()) return "";
+  std::string s = fmt::format("target_link_libraries({} PUBLIC", o.name);
+  for (const std::string &l : model.links) s += " " + (l.starts_with("-l") ? l.substr(2) : l);
+  return s + ")\n";
+}
+static std::string make_links(const CppModel &model, const CppOptions &o) {
+  if (model.links.empty()) return "";
+  std::string s = fmt::format("{}_libraries :=", o.name);
+  for (const std::string &l : model.links) s += " " + l;
+  return s + "\n";
+}
+
 // The same of a CUDA project.
 static std::string cuda_cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
   bool object = model.form == WeightForm::Object && !model.weights.empty();
@@ -75,6 +89,7 @@ static std::string cuda_cmake_text(const CppModel &model, const CppOptions &o, b
   s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17 cuda_std_17)\n"
                    "target_compile_options({0} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)\n"
                    "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  s += cmake_links(model, o);
   if (object)
     s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES COMPILE_OPTIONS "
                      "-Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
@@ -94,7 +109,9 @@ static std::string cuda_make_text(const CppModel &model, const CppOptions &o, bo
   std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
   s += made_by(o, "#") + fmt::format("NVCC ?= nvcc\nNVCCFLAGS ?= -arch=sm_80\n"
                                      "{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
-                                     "{0}_objects := $({0}_dir){0}.o{1}\n\n", o.name, weights);
+                                     "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights);
+  std::string libraries = model.links.empty() ? "" : fmt::format(" $({}_libraries)", o.name);
+  s += make_links(model, o) + "\n";
   std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
   s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
   s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cu $({0}_dir){0}.h\n"
@@ -107,7 +124,7 @@ static std::string cuda_make_text(const CppModel &model, const CppOptions &o, bo
                      "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
   if (with_main)
     s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cu $({0}_dir){0}.h $({0}_objects)\n"
-                     "\t$(NVCC) -std=c++17 -O2 $(NVCCFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS)\n", o.name);
+                     "\t$(NVCC) -std=c++17 -O2 $(NVCCFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS){1}\n", o.name, libraries);
   return s;
 }
 
@@ -124,11 +141,7 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
                    text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
   s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17)\n"
                    "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
-  if (!model.links.empty()) {
-    s += fmt::format("target_link_libraries({} PUBLIC", o.name);
-    for (const std::string &l : model.links) s += " " + (l.starts_with("-l") ? l.substr(2) : l);
-    s += ")\n";
-  }
+  s += cmake_links(model, o);
   if (object)
     s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES\n"
                      "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}}\n"
@@ -151,12 +164,7 @@ std::string make_text(const CppModel &model, const CppOptions &o, bool with_main
   s += made_by(o, "#") + fmt::format("{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
                                      "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights);
   std::string libraries = model.links.empty() ? "" : fmt::format(" $({}_libraries)", o.name);
-  if (!model.links.empty()) {
-    s += fmt::format("{}_libraries :=", o.name);
-    for (const std::string &l : model.links) s += " " + l;
-    s += "\n";
-  }
-  s += "\n";
+  s += make_links(model, o) + "\n";
   std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
   s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
   s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cc $({0}_dir){0}.h\n"

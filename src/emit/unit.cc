@@ -127,7 +127,7 @@ const Emitted *Unit::foreign(const Func &f) {
   auto symbol = foreign_symbol(b, f);
   e.ident = symbol ? *symbol : global_name(f.name);
   size_t errors = diag.errors();
-  auto made = foreign_function(b, f, e.ident, diag);
+  auto made = foreign_function(b, f, e.ident, cuda, diag);
   auto add = [](std::vector<std::string> &all, const std::vector<std::string> &more) {
     for (const std::string &s : more)
       if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
@@ -136,7 +136,7 @@ const Emitted *Unit::foreign(const Func &f) {
   add(links, foreign_links(b, f, diag));
   if (diag.errors() != errors || !made) return nullptr;
   e.dims = made->dims;
-  e.any_code = symbol && made->fails;
+  e.stream = made->stream;
   if (made->fails) e.failures.push_back({{}, fmt::format("@{}: the library reports a failure", b.text(f.name))});
   if (symbol) {
     if (declarations.find(made->text) == declarations.npos) declarations += made->text;

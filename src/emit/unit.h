@@ -29,7 +29,7 @@ struct Emitted {
   std::vector<Sym> constants;
   std::vector<bool> dims;  // which of the function's dimensions it takes
   bool parallel = false;
-  bool any_code = false;   // of a failure it returns what it likes but 0
+  bool stream = false;     // of an extern: its first parameter is a stream
 };
 
 // What stands above an emitted function: kernel @f[n](x: f32[n]) -> (y: f32[n]), and the nodes of its call where its
