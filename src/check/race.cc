@@ -310,10 +310,16 @@ bool apart(Build &b, Bounds &known, const For &loop, const Access &a, const Acce
   };
   for (const Expr *f : a.facts) holds(f);
   for (const Expr *f : c.facts) holds(substitute(b, f, later));
+  // k * 128 + v and j * 128 + w, v < w < 128: their rests are apart.
+  auto rests = [&](const Expr *x, const Expr *y) {
+    int64_t n;
+    if (!int_value(loop.iter.extent, &n) || n < 2 || !mentions(x, v) || !mentions(y, w)) return false;
+    return provably_less(b, b.binary(Op::Mod, x, b.integer(n)), b.binary(Op::Mod, y, b.integer(n)), known);
+  };
   const Expr *p = b.integer(0), *q = b.integer(0);  // distances from the first element, row by row
   for (size_t d = 0; d < a.index.size() && d < c.index.size() && !found; d++) {
     const Expr *x = a.index[d], *y = substitute(b, c.index[d], later);
-    found = provably_less(b, x, y, known) || provably_less(b, y, x, known);
+    found = provably_less(b, x, y, known) || provably_less(b, y, x, known) || rests(x, y);
     if (found || !t || d >= t->rank()) continue;
     p = fold(b, Op::Add, fold(b, Op::Mul, p, t->dims[d]), x), q = fold(b, Op::Add, fold(b, Op::Mul, q, t->dims[d]), y);
     if (d) found = provably_less(b, p, q, known) || provably_less(b, q, p, known);

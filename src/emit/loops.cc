@@ -165,7 +165,7 @@ void Shaper::loop(const For &f, Out &out) {
   bool fixed = int_value(extent, &n);
   if (f.loop == LoopKind::Vectorize && !(fixed && n <= 1)) return vectorize(f, extent, fixed ? n : -1, out);
   bool unroll = (f.loop == LoopKind::Unroll || (fixed && n == 1) || (fixed && n <= kMostFolds && folds(f, locals_))) &&
-                f.loop != LoopKind::Parallel && (f.loop != LoopKind::Bind || n == 1);
+                f.loop != LoopKind::Parallel && f.loop != LoopKind::Bind;
   if (unroll && fixed && n >= 0 && copies(f.body) <= kMostCopies / std::max<int64_t>(n, 1)) {
     size_t first = out.size();
     for (int64_t i = 0; i < n; i++)

@@ -41,7 +41,7 @@ static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
       refuse(k, "block {} starts from a value that each thread would add: it should start from the identity",
              s.text(block.name));
   }
-  if (kind == LoopKind::Bind && !combines)
+  if (kind == LoopKind::Bind && !combines && !is_int(f.iter.extent, 1))
     if (std::string why = dependence(s, n, true); !why.empty()) refuse(n, "bound to {}, {}", s.text(tag), why);
   s.tree.edit<For>(n, [&](For &x) { x.loop = kind, x.tag = tag; });
 }

@@ -309,12 +309,14 @@ class Joiner {
     std::string_view op;
     Tags tags;          // across which it goes
     bool whole = true;  // s is the place to do it: the subscripts mention nothing of s
+    const Expr *where = nullptr;  // conditions around the store that are the same throughout s
     uint32_t at = kNowhere;
     bool other = false;  // it is no y = y op e
   };
   Found find_fold(const Stmt *top, const Tags &bound) {
     Found found;
     std::vector<const For *> loops;
+    std::vector<const Expr *> conds;
     NameSet inside;  // what is defined in s
     std::function<void(const Stmt *)> walk = [&](const Stmt *s) {
       auto *f = as<For>(s);
@@ -324,8 +326,13 @@ class Joiner {
       if (auto *a = as<Alloc>(s)) inside.insert(a->def.name);
       if (auto *v = as<View>(s)) inside.insert(v->def.name);
       if (auto *st = as<Store>(s); st && !st->atomic && !inside.count(st->target->buffer)) store(s, *st);
+      auto *i = as<If>(s);
+      size_t around = conds.size(), side = 0;
       each_body(s, [&](Stmts l) {
+        if (i && side++) conds.push_back(b_.unary(Op::Not, i->cond));
+        else if (i) conjuncts(i->cond, conds);
         for (const Stmt *x : l) walk(x);
+        conds.resize(around);
       });
       if (f) loops.pop_back();
     };
@@ -354,6 +361,12 @@ class Joiner {
       if (!fold.target) return void(found.other = true);
       found.target = fold.target, found.op = fold.op, found.tags = across;
       for (Sym n : names) found.whole &= !inside.count(n);
+      for (const Expr *c : conds) {
+        NameSet of;
+        collect_names(c, of);
+        bool same = !has_loads(c) && std::none_of(of.begin(), of.end(), [&](Sym n) { return inside.count(n); });
+        if (same) found.where = both(b_, found.where, c);
+      }
     };
     walk(top);
     return found;
@@ -400,7 +413,7 @@ class Joiner {
     combine(mine, t, f, out);
     const Stmt *last = b_.make(Store{{}, false, f.target, fold_step(b_, f.op, f.target, mine), {}});
     if (local_.count(f.target->buffer)) out.push_back(last);
-    else out.push_back(b_.make(If{{}, first_thread(bound), b_.stmts({last}), {}, false}));
+    else out.push_back(b_.make(If{{}, both(b_, first_thread(bound), f.where), b_.stmts({last}), {}, false}));
     return true;
   }
 
