@@ -11,6 +11,7 @@
 #include "emit/names.h"
 #include "interp/interp.h"
 #include "pipeline.h"
+#include "with_llvm.h"
 
 namespace mlc {
 
@@ -149,23 +150,34 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
   CppModel model;
   if (diag.errors() || !emit_model(b, m, o.cpp, model, diag)) return false;
   Constants constants(b, m, o, diag);
+  auto bytes_of = [&](const Weight &w) {
+    std::span<const std::byte> bytes;
+    return constants.get(w, &bytes) ? bytes : std::span<const std::byte>();
+  };
+  std::string compiled;
+  bool cpp = o.emit == Emit::Cpp;
+  if (!cpp && !llvm_model(b, m, o.cpp, model, bytes_of, o.emit == Emit::Llvm, compiled, diag)) return false;
   std::string weights;
-  if (model.form == WeightForm::Text && !model.weights.empty()) {
-    weights = weight_text(b, model, o.cpp, [&](const Weight &w) {
-      std::span<const std::byte> bytes;
-      return constants.get(w, &bytes) ? bytes : std::span<const std::byte>();
-    });
+  if (cpp && model.form == WeightForm::Text && !model.weights.empty()) {
+    weights = weight_text(b, model, o.cpp, bytes_of);
     if (diag.errors()) return false;
   }
   diag.remark("@{}: {} inputs, {} outputs, {} bytes of weights", b.text(model.entry->name), model.inputs.size(),
               model.outputs.size(), model.weight_bytes);
   if (o.folder.empty()) {
-    text = model.source + weights;
+    text = cpp ? model.source + weights : compiled;
     return true;
   }
   Folder folder(o.folder, diag);
   const std::string &n = o.cpp.name;
   folder.write(n + ".h", model.header);
+  if (!cpp) {
+    folder.write(n + (o.emit == Emit::Llvm ? ".ll" : ".o"), compiled);
+    if (model.form == WeightForm::File && !model.weights.empty())
+      folder.write(n + ".weights", [&](FILE *f) { return put_weights(model, constants, f); });
+    folder.done();
+    return !diag.errors();
+  }
   folder.write(n + "." + model.extension, model.source);
   if (weights.empty() && o.cpp.weights == WeightForm::Text) weights = fmt::format("// {} has no weights\n", n);  // as make expects
   if (!weights.empty()) folder.write(n + "_weights.cc", weights);
@@ -179,11 +191,27 @@ bool codegen(Build &b, Module &m, const CodegenOptions &o, std::string &text, Di
   return !diag.errors();
 }
 
+bool set_emit(std::string_view form, CodegenOptions &o) {
+  if (form == "cpp") return true;
+  o.emit = form == "llvm" ? Emit::Llvm : Emit::Object;
+  o.cpp.form = form == "llvm" ? "LLVM's assembly" : "an object file";
+  return form == "llvm" || form == "obj";
+}
+
+std::string conflict(const CodegenOptions &o) {
+  const char *form = o.emit == Emit::Llvm ? "llvm" : "obj";
+  bool text = o.cpp.weights == WeightForm::Text;
+  if (o.emit != Emit::Cpp && (o.with_main || text))
+    return fmt::format("--emit {} writes no C++: {} is not for it", form, o.with_main ? "--main" : "--weights text");
+  return o.emit == Emit::Object && o.folder.empty() ? "--emit obj needs -o DIR" : "";
+}
+
 std::string codegen_command(const CodegenOptions &o) {
   static constexpr const char *kForms[] = {"", "file", "text", "object"};
   std::string line = "mlc-codegen --name " + o.cpp.name;
   if (o.cpp.cuda) line += " --target cuda-sm_80";
   if (o.cpp.weights != WeightForm::Auto) line += fmt::format(" --weights {}", kForms[int(o.cpp.weights)]);
+  if (o.emit != Emit::Cpp) line += o.emit == Emit::Llvm ? " --emit llvm" : " --emit obj";
   if (o.with_main) line += " --main";
   if (o.cpp.checks != RunChecks::Assumed) line += o.cpp.checks == RunChecks::None ? " --unchecked" : " --checked";
   return o.folder.empty() ? line : line + " -o .";

@@ -23,6 +23,7 @@
 #include "onnx/proto.h"
 #include "onnx/tensor.h"
 #include "pipeline.h"
+#include "with_llvm.h"
 
 namespace mlc {
 
@@ -205,7 +206,7 @@ void passes(Program &stage, Route route, const std::vector<std::string> &without
     std::string message = first_line({text, size});
     free(text);
     bool unplanned =
-        route != Route::Cpp && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
+        route < Route::Cpp && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
     if (unplanned) stage.module = before;
     else if (!ok && message.find("mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
     else if (!ok) failed("{}: {}", pass->name, message);
@@ -258,9 +259,12 @@ const Func &entry_of(const Prepared &p) {
 }
 
 // The outputs, sizes that are data among them.
-std::vector<Array> interpret(const Case &c, const Prepared &p, const DataSet &set) {
+std::vector<Array> interpret(const Case &c, const Prepared &p, const DataSet &set, Route route) {
   RunOptions options;
   options.module_path = c.model;
+  std::unique_ptr<interp::KernelRunner> runner = route == Route::Jit ? jit_runner(nullptr) : nullptr;
+  if (route == Route::Jit && !runner) failed("LLVM does not know this machine");
+  options.kernels = runner.get();
   std::vector<Array> outputs;
   RunFault fault;
   if (!run(*p.stage.build, p.stage.module, entry_of(p), arguments(c, p, set), options, outputs, fault))
@@ -268,7 +272,9 @@ std::vector<Array> interpret(const Case &c, const Prepared &p, const DataSet &se
   return outputs;
 }
 
-// ---- emitted C++
+// ---- emitted programs
+
+bool emits(const CaseOptions &o) { return o.route >= Route::Cpp; }
 
 // Runs a command without a shell's help but for redirection; its standard error comes back.
 bool command(const std::string &line, std::string &errors, const std::string &scratch) {
@@ -288,14 +294,20 @@ bool command(const std::string &line, std::string &errors, const std::string &sc
   return rc == 0;
 }
 
-void emit(const Case &c, Prepared &p, bool cuda) {
+void emit(const Case &c, Prepared &p, Route route) {
   p.scratch = std::make_unique<Scratch>();
   CodegenOptions g;
-  g.cpp.cuda = cuda;
+  g.cpp.cuda = route == Route::CudaSim;
   g.cpp.name = "model", g.folder = p.scratch->path + "/out", g.with_main = true, g.module_path = c.model;
   Diag diag("codegen");
   std::string text;
-  if (codegen(*p.stage.build, p.stage.module, g, text, diag)) return;
+  bool made = codegen(*p.stage.build, p.stage.module, g, text, diag);
+  if (made && route == Route::Object) {
+    g.emit = Emit::Object, g.with_main = false;
+    made = codegen(*p.stage.build, p.stage.module, g, text, diag);
+    for (const char *source : {"/model.cc", "/model_weights.cc"}) fs::remove(g.folder + source);
+  }
+  if (made) return;
   std::string message = first_line(diag.messages()[0]);
   if (message.find("strings are known to mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
   failed("codegen: {}", message);
@@ -337,7 +349,7 @@ std::string compiled(const Prepared &p, const CaseOptions &o) {
   for (const auto &e : fs::directory_iterator(out)) files.push_back(e.path());
   std::sort(files.begin(), files.end());
   for (const fs::path &file : files) {
-    bool source = file.extension() == ".cc" || file.extension() == ".cu" || file.extension() == ".S";
+    bool source = file.extension() == ".cc" || file.extension() == ".cu" || file.extension() == ".S" || file.extension() == ".o";
     if (source) sources += " " + file.string();
     if (source || file.extension() == ".h") all += read_file(file.string());
   }
@@ -373,8 +385,6 @@ std::vector<Array> execute(const std::string &program, const Case &c, const Prep
   return outputs;
 }
 
-bool emits(const CaseOptions &o) { return o.route == Route::Cpp || o.route == Route::CudaSim; }
-
 // Everything before the program runs; what is emitted is in `scratch`.
 std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::string> bind, const CaseOptions &options,
                                   Prepared &p) {
@@ -383,7 +393,7 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
     import(c, std::move(bind), p);
     if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
     if (options.route != Route::Interp) passes(p.stage, options.route, options.without);
-    if (emits(options)) emit(c, p, options.route == Route::CudaSim);
+    if (emits(options)) emit(c, p, options.route);
     return {};
   } catch (const Stop &s) {
     return s.result;
@@ -425,7 +435,7 @@ CaseResult run_case(const std::string &folder, const CaseOptions &options) {
     std::string program = emits(options) ? compiled(p, options) : "";
     for (const DataSet &set : c.sets)
       compare_outputs(c, entry_of(p), *p.stage.build,
-                      program.empty() ? interpret(c, p, set) : execute(program, c, p, set), set);
+                      program.empty() ? interpret(c, p, set, options.route) : execute(program, c, p, set), set);
   });
 }
 
@@ -435,7 +445,7 @@ CaseValues case_values(const std::string &folder, const CaseOptions &options) {
     Case c = load(folder);
     v.rtol = c.rtol, v.atol = c.atol;
     Prepared p = prepare(c, options);
-    v.values = emits(options) ? execute(compiled(p, options), c, p, c.sets[0]) : interpret(c, p, c.sets[0]);
+    v.values = emits(options) ? execute(compiled(p, options), c, p, c.sets[0]) : interpret(c, p, c.sets[0], options.route);
     for (const Def &d : entry_of(p).results) v.names.emplace_back(p.stage.build->text(d.name));
     v.values.resize(v.names.size());  // buffers that are read and written are no results
   });

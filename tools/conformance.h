@@ -14,7 +14,9 @@ namespace mlc {
 enum class Route {
   Interp,  // import, then the interpreter on operators
   Loops,   // simplify, fuse, lower, plan; then the interpreter on kernels
-  Cpp,     // the same, then C++ compiled with warnings as errors, and run
+  Jit,     // the same, the kernels compiled by LLVM
+  Cpp,     // simplify, fuse, lower, plan; then C++ compiled with warnings as errors, and run
+  Object,  // the same, an object file of LLVM's in the place of the C++
   CudaSim,  // simplify, fuse, lower; then CUDA C++, compiled and run by share/cuda on the CPU
 };
 

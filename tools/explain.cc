@@ -143,7 +143,9 @@ bool reference(const std::string &folder, const std::string &python, std::map<st
 }
 
 std::string_view route_name(Route r) {
-  return r == Route::Interp ? "the interpreter" : r == Route::Loops ? "the kernels" : "the emitted C++";
+  constexpr std::string_view kNames[] = {"the interpreter", "the kernels",     "the compiled kernels",
+                                          "the emitted C++", "the object file", "the CUDA C++"};
+  return kNames[size_t(r)];
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "emit/names.h"
 #include "pass/command.h"
 #include "text/text.h"
+#include "with_llvm.h"
 
 namespace mlc {
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"output,o", "DIR", "write a project into DIR instead of the source to standard output"},
+    {"emit", "FORM", "cpp; llvm, LLVM's assembly; or with -o: obj, an object file"},
     {"name", "NAME", "prefix of files and external names (otherwise that of FILE, or model)"},
     {"main", nullptr, "with -o: also NAME_main.cc, which runs the model on .npy files"},
     {"weights", "FORM", "file, text or object (otherwise text without -o and below 64 KB, else file)"},
@@ -29,7 +31,7 @@ int usage(const std::string &message) {
   return 2;
 }
 
-int run(const Options &options) {
+int run_tool(const Options &options) {
   if (options.files.size() > 1) return usage(fmt::format("one FILE at most, `{}` is a second", options.files[1]));
   std::string path = options.files.empty() ? "-" : options.files[0];
   CodegenOptions o;
@@ -47,6 +49,10 @@ int run(const Options &options) {
   if (options.has("unchecked")) o.cpp.checks = RunChecks::None;
   if (options.has("checked")) o.cpp.checks = RunChecks::Subscripts;
   o.with_main = options.has("main");
+  if (std::string emit = options.get("emit", "cpp"); !set_emit(emit, o))
+    return usage(fmt::format("--emit {}: expected cpp, llvm or obj", emit));
+  if (std::string why = conflict(o); !why.empty()) return usage(why);
+  if (o.emit != Emit::Cpp && !with_llvm("mlc-codegen")) return 1;
   o.folders = options.all("include"), o.module_path = path;
   std::string target = options.get("target");
   if (!target.empty() && target != "cuda-sm_80") return usage(fmt::format("--target {}: expected cuda-sm_80", target));
@@ -66,6 +72,8 @@ int run(const Options &options) {
     auto *f = as<Func>(i);
     return f && is_synced(b, *f);
   });
+  if (ok && o.cpp.cuda && o.emit != Emit::Cpp)
+    diag.error(kNowhere, "--emit {}: kernels for a device become CUDA C++ only", options.get("emit")), ok = false;
   o.cpp.command = codegen_command(o);
   ok = ok && codegen(b, m, o, text, diag);
   diag.print(stderr);
@@ -80,5 +88,5 @@ int run(const Options &options) {
 }  // namespace mlc
 
 int main(int argc, char **argv) {
-  return mlc::tool_main(argc, argv, {"codegen", "Emit host C++ for a module", "[FILE]", mlc::kOptions, mlc::run});
+  return mlc::tool_main(argc, argv, {"codegen", "Emit C++ or CUDA C++ for a module, or what LLVM makes of it", "[FILE]", mlc::kOptions, mlc::run_tool});
 }

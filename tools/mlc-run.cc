@@ -1,6 +1,7 @@
 // mlc-run: runs a module in the reference interpreter, at any stage.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "check/check.h"
@@ -12,6 +13,7 @@
 #include "onnx/tensor.h"
 #include "pass/pass.h"
 #include "text/text.h"
+#include "with_llvm.h"
 
 namespace mlc {
 namespace {
@@ -25,6 +27,9 @@ constexpr OptionSpec kOptions[] = {
     {"expect", "FILE", "what the next output must be, .npy or .pb; repeated"},
     {"rtol", "X", "tolerance of --expect relative to the value expected; 0"},
     {"atol", "X", "tolerance of --expect; 0"},
+    {"jit", nullptr, "compile kernels with LLVM"},
+    {"repeat", "N", "run N times and tell the median time of a run on stderr"},
+    {"strict", nullptr, "keep the order of every sum, as is done in any case"},
     {"backwards", nullptr, "take the turns of order-free loops from the last to the first"},
     {"check", nullptr, "look for turns of order-free loops that touch the same element"},
     {"trust", nullptr, "do not look for reads of elements never written"},
@@ -50,7 +55,12 @@ bool read_array(const std::string &path, DType want, Array &a, std::string &erro
 
 int run_tool(const Options &options) {
   if (options.files.size() > 1) return fprintf(stderr, "mlc-run: error: one FILE at most\n"), 2;
+  bool jit = options.has("jit");
+  for (const char *other : {"backwards", "check"})
+    if (jit && options.has(other)) return fprintf(stderr, "mlc-run: error: --%s looks into kernels, which --jit compiles\n", other), 2;
+  if (jit && !with_llvm("mlc-run")) return 1;
   double rtol = options.real("rtol", 0), atol = options.real("atol", 0);
+  int64_t repeat = options.whole("repeat", 1, 1);
   uint64_t seed = uint64_t(options.whole("random", 0));
   int64_t memory = options.whole("memory", RunOptions().memory, 0);
   std::map<std::string, int64_t> sizes = options.sizes();
@@ -119,12 +129,21 @@ int run_tool(const Options &options) {
   run_options.module_path = options.files.empty() ? "" : options.files[0];
   run_options.print = stderr;
   run_options.memory = memory;
+  std::unique_ptr<interp::KernelRunner> runner = jit ? jit_runner(options.has("verbose") ? stderr : nullptr) : nullptr;
+  if (jit && !runner) return refuse("--jit: LLVM does not know this machine");
+  run_options.kernels = runner.get();
+  std::vector<double> seconds;
+  run_options.repeat = repeat, run_options.seconds = &seconds;
   std::vector<Array> outputs;
   RunFault fault;
   if (!run(b, m, *f, inputs, run_options, outputs, fault)) {
     diag.error(fault.at, "{}", fault.message);
     diag.print(stderr);
     return 1;
+  }
+  if (options.has("repeat")) {
+    std::nth_element(seconds.begin(), seconds.begin() + ptrdiff_t(seconds.size() / 2), seconds.end());
+    fmt::print(stderr, "mlc-run: {:.1f} us, the median of {}\n", seconds[seconds.size() / 2] * 1e6, counted(seconds.size(), "run"));
   }
 
   std::vector<std::string> names;

@@ -19,6 +19,7 @@
 #include "explain.h"
 #include "pass/pass.h"
 #include "pipeline.h"
+#include "with_llvm.h"
 
 namespace mlc {
 namespace {
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr OptionSpec kOptions[] = {
-    {"via", "ROUTE", "interp (operators, the default), loops (kernels), cpp (emitted C++, compiled and run) or cuda-sim (CUDA C++ on the CPU)"},
+    {"via", "ROUTE", "interp (operators, the default), loops, jit (kernels), cpp, obj (programs) or cuda-sim (CUDA C++ on the CPU)"},
     {"jobs,j", "N", "cases at a time; 1"},
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
@@ -130,9 +131,12 @@ int test(const Options &options) {
   std::string via = options.get("via", "interp");
   if (via == "interp") how.route = Route::Interp;
   else if (via == "loops") how.route = Route::Loops;
+  else if (via == "jit") how.route = Route::Jit;
+  else if (via == "obj") how.route = Route::Object;
   else if (via == "cpp") how.route = Route::Cpp;
   else if (via == "cuda-sim") how.route = Route::CudaSim;
-  else return usage(fmt::format("--via {}: expected interp, loops, cpp or cuda-sim", via));
+  else return usage(fmt::format("--via {}: expected interp, loops, jit, cpp, obj or cuda-sim", via));
+  if ((how.route == Route::Jit || how.route == Route::Object) && !with_llvm("mlc-test")) return 1;
   how.cache = options.get("cache");
   if (!how.cache.empty()) how.cache = fs::absolute(how.cache).string();
   how.compiler = options.get("compiler", how.compiler);

@@ -16,6 +16,7 @@
 #include "pass/command.h"
 #include "pipeline.h"
 #include "text/text.h"
+#include "with_llvm.h"
 
 namespace mlc {
 
@@ -25,6 +26,7 @@ constexpr OptionSpec kOptions[] = {
     {"output,o", "DIR", "write the project into DIR"},
     {"main", nullptr, "also NAME_main.cc, which runs the model on .npy files"},
     {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
+    {"emit", "FORM", "cpp; llvm, LLVM's assembly; or obj, an object file"},
     {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
     {"target", "TARGET", "the machine to emit for: generic"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
@@ -66,6 +68,10 @@ class Driver {
     codegen_.folder = options_.get("output");
     codegen_.with_main = options_.has("main");
     if (options_.has("checked")) codegen_.cpp.checks = RunChecks::Subscripts;
+    if (std::string emit = options_.get("emit", "cpp"); !set_emit(emit, codegen_))
+      return usage(fmt::format("--emit {}: expected cpp, llvm or obj", emit));
+    if (std::string why = conflict(codegen_); !why.empty()) return usage(why);
+    if (codegen_.emit != Emit::Cpp && !with_llvm("mlc")) return 1;
     codegen_.folders = options_.all("include");
     codegen_.folders.push_back(folder_of(model_));
     codegen_.cpp.command = codegen_command(codegen_);
@@ -167,6 +173,7 @@ class Driver {
       if (given(*p).has("strict")) s += " --strict";
     }
     s += " | mlc-codegen --name " + codegen_.cpp.name;
+    if (options_.has("emit")) s += " --emit " + options_.get("emit");
     if (codegen_.with_main) s += " --main";
     if (options_.has("checked")) s += " --checked";
     for (const std::string &folder : options_.all("include")) s += " -I " + shell(folder);

@@ -107,7 +107,7 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   bool file = model.form == WeightForm::File && !model.weights.empty(), fixed = model.dims.empty();
 
   std::string s = fmt::format("/* {}: the graph @{} as {}.{}\n *\n", p, comment_text(b.text(model.entry->name)),
-                              o.cuda ? "CUDA C++" : "C++", o.command.empty() ? "" : " Made by: " + comment_text(o.command));
+                              o.cuda ? "CUDA C++" : o.form, o.command.empty() ? "" : " Made by: " + comment_text(o.command));
   const char *weights = file ? "weights, bytes" : "0, 0";
   s += fmt::format(" *   {0}_context context;\n *   {0}_init(&context, {1}, 0);\n", p, weights);
   s += fmt::format(" *   {0}_in in = {{..}};\n *   {0}_out out = {{..}};\n", p);

@@ -29,6 +29,7 @@ struct CppOptions {
   bool one_file = false;   // the header's text and that of the weights stand in the source
   RunChecks checks = RunChecks::Assumed;
   bool cuda = false;       // NAME.cu for a device; kernels are synced
+  const char *form = "C++";  // what is emitted beside the header
   std::string command;     // that makes these files, for their first lines
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -60,9 +61,15 @@ bool run(Build &b, const Module &m, const Func &entry, const std::vector<Array> 
          std::vector<Array> &outputs, RunFault &fault) {
   return guarded(fault, [&] {
     Machine machine(b, m, options);
-    std::vector<Value> args;
-    for (const Array &a : inputs) args.push_back(Value::of(from_array(machine, a)));
-    std::vector<Value> results = machine.call(entry, args, {}, entry.at);
+    std::vector<Value> args, results;
+    for (int64_t turn = 0; turn < options.repeat; turn++) {
+      args.clear(), results.clear();
+      for (const Array &a : inputs) args.push_back(Value::of(from_array(machine, a)));
+      auto start = std::chrono::steady_clock::now();
+      results = machine.call(entry, args, {}, entry.at);
+      std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      if (options.seconds) options.seconds->push_back(took.count());
+    }
     outputs.clear();
     for (const Value &v : results) outputs.push_back(to_array(machine, v));
     size_t next = 0;

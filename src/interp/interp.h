@@ -12,6 +12,10 @@
 
 namespace mlc {
 
+namespace interp {
+class KernelRunner;
+}
+
 struct RunOptions {
   bool check_undefined = true;        // a read of an element never written is a fault
   bool backwards = false;             // take the turns of order-free loops from the last to the first
@@ -19,8 +23,11 @@ struct RunOptions {
   std::vector<std::string> folders;   // where weight files are looked for (data/files.h)
   std::string module_path;            // the module's file: its folder is looked through too
   uint64_t jitter = 0;                // not 0: roundings of float sums are disturbed as it seeds (interp/jitter.h)
+  int64_t repeat = 1;                 // runs, each from the inputs; the last one's outputs count
+  std::vector<double> *seconds = nullptr;  // gets what each run took
   FILE *print = nullptr;              // what `call print(..)` writes to; null: dropped
   bool races = false;                 // turns of an order-free loop that touch the same element are a fault
+  interp::KernelRunner *kernels = nullptr;  // runs kernels (interp/runner.h); then no read is looked at
   int64_t turns = 0;                  // turns that all loops together may take, a call counts 1000; 0: any number
 };
 

@@ -6,6 +6,7 @@
 
 #include "interp/exec.h"
 #include "interp/machine.h"
+#include "interp/runner.h"
 #include "text/text.h"
 
 namespace mlc::interp {
@@ -211,6 +212,7 @@ std::vector<Value> Machine::call(const Func &f, std::vector<Value> args, std::ve
     if (graph) return run_graph(*this, f, body, args, into, c.names);
     for (size_t i = 0; fresh && i < f.results.size(); i++) into.push_back(c.made(f.results[i]));
     c.forget(fresh);
+    if (options.kernels && options.kernels->run(*this, f, body, c.names, args, into)) return into;
     const Unit &u = *unit(f, body, notes);
     Activation a(u, *this);
     for (size_t i = 0; i < u.dim_slots.size(); i++) a.set(u.dim_slots[i], Scalar::of_int(c.names.at(f.dims[i])));

@@ -10,7 +10,7 @@ namespace mlc::interp {
 Machine::Machine(Build &b, const Module &m, const RunOptions &o)
     : b(b), m(m), options(o), noise(o.jitter), files_(o.folders, o.module_path) {
   memory.limit = o.memory;
-  memory.check = o.check_undefined;
+  memory.check = o.check_undefined && !o.kernels;
   if (o.races) races = std::make_unique<Races>();
 }
 

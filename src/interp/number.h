@@ -29,7 +29,7 @@ template <class C, DType D> struct WholeInt {
 template <class V, DType D> struct Other {  // packed integers and the floats below f32
   using Value = V;
   static Value narrow(Value v) {
-    if constexpr (std::is_same_v<V, float>) return cast(Scalar::of_f32(v), DType::F32, D).as_f32();
+    if constexpr (std::is_same_v<V, float>) return cast(Scalar::of_f32(v), DType::F32, D, false).as_f32();
     else return mlc::narrow(D, v).as_int();
   }
   static Value load(const std::byte *p, int64_t i) {
