@@ -39,7 +39,8 @@ bool run_pass(const Pass &pass, const Options &options, Program &stage, bool ver
   return ok;
 }
 
-// A module of kernels, such as mlc-extract and mlc-schedule print: a graph that calls the only one, under its signature.
+// A module of kernels, such as mlc-extract and mlc-schedule print: a graph that calls the only one, under its
+// signature.
 static void add_graph(Build &b, Module &m) {
   const Func *kernel = nullptr;
   Fresh names(b);
@@ -56,7 +57,8 @@ static void add_graph(Build &b, Module &m) {
   for (const Def &d : kernel->results) dests.push_back(b.name(d.name));
   Func graph = *kernel;
   graph.func = FuncKind::Graph, graph.name = names.make("main"), graph.notes = {}, graph.comment = {};
-  graph.body = b.stmts({b.make(CallStmt{{}, b.call(kernel->name, b.list(args), kNowhere, true), b.list(dests), {}, {}})});
+  graph.body =
+      b.stmts({b.make(CallStmt{{}, b.call(kernel->name, b.list(args), kNowhere, true), b.list(dests), {}, {}})});
   m.add(b.make(graph));
 }
 
@@ -77,7 +79,8 @@ void finish(Build &b, Module &m, Diag &diag, bool device) {
       lower |= c && !c->global;
     });
   }
-  for (auto [due, name] : {std::pair(lower, "lower"), {compact, "compact"}, {device, "sync"}, {plan, "plan"}, {device, "sync"}})
+  for (auto [due, name] :
+       {std::pair(lower, "lower"), {compact, "compact"}, {device, "sync"}, {plan, "plan"}, {device, "sync"}})
     if (due && !diag.errors()) pass_named(name)->run(b, m, {}, diag);
 }
 

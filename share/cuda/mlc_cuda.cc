@@ -137,11 +137,13 @@ bool release_warps() {
   for (int first = 0; first < count; first += 32) {
     const int end = std::min(first + 32, count);
     int waiting = 0, alive = 0;
-    for (int t = first; t < end; t++) waiting += threads[t].state == State::Warp, alive += threads[t].state != State::Done;
+    for (int t = first; t < end; t++)
+      waiting += threads[t].state == State::Warp, alive += threads[t].state != State::Done;
     if (!waiting || waiting != alive) continue;
     alignas(16) unsigned char values[32][16];
     for (int t = first; t < end; t++)
-      if (threads[t].state == State::Warp && threads[t].bytes) std::memcpy(values[t - first], threads[t].value, threads[t].bytes);
+      if (threads[t].state == State::Warp && threads[t].bytes)
+        std::memcpy(values[t - first], threads[t].value, threads[t].bytes);
     for (int t = first; t < end; t++) {
       Thread &x = threads[t];
       if (x.state != State::Warp) continue;
@@ -163,9 +165,9 @@ bool release_block() {
     Thread &x = threads[t];
     if (x.state == State::Done) continue;
     if (x.state != State::Barrier || (line && x.line != line)) {
-      std::fprintf(stderr, "mlc_cuda: error: block (%u, %u, %u): thread %d waits %s %d, others at line %d\n", blockIdx.x,
-                   blockIdx.y, blockIdx.z, t, x.state == State::Warp ? "for its warp, at" : "at the barrier of line", x.line,
-                   line);
+      std::fprintf(stderr, "mlc_cuda: error: block (%u, %u, %u): thread %d waits %s %d, others at line %d\n",
+                   blockIdx.x, blockIdx.y, blockIdx.z, t,
+                   x.state == State::Warp ? "for its warp, at" : "at the barrier of line", x.line, line);
       return false;
     }
     line = x.line;

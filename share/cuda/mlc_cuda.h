@@ -35,7 +35,8 @@ extern dim3 blockDim, gridDim;
 
 unsigned char *mlc_cuda_shared();  // the dynamic shared memory of the block, aligned to 1024
 void mlc_cuda_barrier(int line);   // of all threads of the block that have not ended
-void mlc_cuda_warp(const void *value, void *result, size_t bytes, int from);  // of a warp; each gets what lane `from` gives
+void mlc_cuda_warp(const void *value, void *result, size_t bytes,
+                   int from);  // of a warp; each gets what lane `from` gives
 
 #define __syncthreads() mlc_cuda_barrier(__LINE__)
 inline void __syncwarp(unsigned = 0xffffffffu) { mlc_cuda_warp(nullptr, nullptr, 0, 0); }
@@ -127,7 +128,8 @@ inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemc
   if (bytes != 0) std::memmove(to, from, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) {
   return cudaMemcpy(to, from, bytes, kind);
 }
 inline cudaError_t cudaMemset(void *p, int value, size_t bytes) {

@@ -32,7 +32,8 @@ const Expr *BodyPrinter::read_back(const Expr *e) {
       found->seen++, from = *found;
     }
     DType t = from.type->elem;
-    if (info(t).bits < 8) return fail(l->at, fmt::format("{}: packed elements cannot be read by the host", print(b_, l))), x;
+    if (info(t).bits < 8)
+      return fail(l->at, fmt::format("{}: packed elements cannot be read by the host", print(b_, l))), x;
     std::string place = exprs.pointer(from, l->index);
     Sym name = b_.sym(fmt::format("read {}", ++renames_));
     Entity to;
@@ -94,7 +95,8 @@ void BodyPrinter::launch(const CallStmt &c, const Emitted &fn, std::vector<std::
   line("if (const int failed = {})) return failed;", text);
   for (const Failure &f : fn.failures) failures.push_back({f.from.empty() ? c.from : f.from, f.what});
   for (size_t i = 0; i < c.dests.size(); i++)
-    if (auto *n = as<Name>(c.dests[i]); n && depth_ == 0 && defined && !scope.find(n->name)->type->tensor) defined(n->name);
+    if (auto *n = as<Name>(c.dests[i]); n && depth_ == 0 && defined && !scope.find(n->name)->type->tensor)
+      defined(n->name);
 }
 
 // Of calls that are no functions of the module: true if it was one of this side's.

@@ -12,7 +12,8 @@ constexpr int64_t kAlign = 64;
 
 class Entries {
  public:
-  Entries(Unit &unit, const CudaEntries &e, int64_t *fixed) : u_(unit), b_(unit.b), e_(e), fixed_(fixed), p_(unit.prefix) {}
+  Entries(Unit &unit, const CudaEntries &e, int64_t *fixed)
+      : u_(unit), b_(unit.b), e_(e), fixed_(fixed), p_(unit.prefix) {}
 
   std::string run() {
     std::string arena = arena_bytes(), run = run_text();
@@ -24,8 +25,10 @@ class Entries {
   const Expr *elements(const Port &x) {
     if (x.capacity) {
       if (!x.most)
-        u_.diag.error(x.def.at, "output {}: its size is data and has no upper bound, which is not supported here (assume {} "
-                                "<= ..)", b_.text(x.def.name), print_name(x));
+        u_.diag.error(x.def.at,
+                      "output {}: its size is data and has no upper bound, which is not supported here (assume {} "
+                      "<= ..)",
+                      b_.text(x.def.name), print_name(x));
       return x.most;
     }
     X n = lit(b_, int64_t{1});
@@ -79,22 +82,28 @@ class Entries {
       collect_names(n, names);
       for (Sym s : names)
         index_inputs |= std::none_of(e_.model.dims.begin(), e_.model.dims.end(), [&](auto &d) { return d.first == s; });
-      p.line("bytes += ({} + {}) / {} * {};  // {}", bytes(x.def.type->elem, p.exprs.index(n).s), kAlign - 1, kAlign, kAlign,
-             x.member);
+      p.line("bytes += ({} + {}) / {} * {};  // {}", bytes(x.def.type->elem, p.exprs.index(n).s), kAlign - 1, kAlign,
+             kAlign, x.member);
     });
     if (index_inputs)
-      u_.diag.error(e_.entry.at, "@{}: a size that is an input of its own is not supported here", b_.text(e_.entry.name));
+      u_.diag.error(e_.entry.at, "@{}: a size that is an input of its own is not supported here",
+                    b_.text(e_.entry.name));
     if (fixed) *fixed_ = total;
     p.line("return bytes < (size_t)1 << 62 ? bytes : 0;");
     return head + p.out + "}\n";
   }
 
   std::string upload() const {
-    std::string s = fmt::format("int {0}_upload({0}_context *context, void *device, struct CUstream_st *stream) {{\n", p_);
-    if (!e_.weight_bytes) return s + "  (void)device;\n  (void)stream;\n" + fmt::format("  return context ? 0 : {};\n}}\n", e_.codes.context);
+    std::string s =
+        fmt::format("int {0}_upload({0}_context *context, void *device, struct CUstream_st *stream) {{\n", p_);
+    if (!e_.weight_bytes)
+      return s + "  (void)device;\n  (void)stream;\n" +
+             fmt::format("  return context ? 0 : {};\n}}\n", e_.codes.context);
     s += fmt::format("  if (!context || !context->weights || !device) return {};\n", e_.codes.context);
-    s += fmt::format("  const cudaError_t e = cudaMemcpyAsync(device, context->weights, {}_WEIGHTS_BYTES, cudaMemcpyHostToDevice, "
-                     "stream);\n", p_);
+    s += fmt::format(
+        "  const cudaError_t e = cudaMemcpyAsync(device, context->weights, {}_WEIGHTS_BYTES, cudaMemcpyHostToDevice, "
+        "stream);\n",
+        p_);
     return s + "  if (e == cudaSuccess) context->device_weights = device;\n  return -(int)e;\n}\n";
   }
 
@@ -151,11 +160,12 @@ class Entries {
       if (input) {
         n = p.exprs.index(elements(x)).s;
       } else {
-        for (size_t d = 0; d < x.def.type->rank(); d++) n += fmt::format("{}device_out.{}_dims[{}]", d ? " * " : "", x.member, d);
+        for (size_t d = 0; d < x.def.type->rank(); d++)
+          n += fmt::format("{}device_out.{}_dims[{}]", d ? " * " : "", x.member, d);
         if (n.empty()) n = "1";
       }
-      p.line("code = {}({}->{}, device_{}.{}, {});", back, input ? "in" : "out", x.member, input ? "in" : "out", x.member,
-             bytes(t, n));
+      p.line("code = {}({}->{}, device_{}.{}, {});", back, input ? "in" : "out", x.member, input ? "in" : "out",
+             x.member, bytes(t, n));
       p.line("if (code) return code;");
     });
     for (const Port &x : e_.model.outputs) {
@@ -167,7 +177,8 @@ class Entries {
       }
     }
     p.line("return -(int)cudaStreamSynchronize(0);");
-    return fmt::format("int {0}_run({0}_context *context, const {0}_in *in, {0}_out *out, void *memory) {{\n", p_) + p.out + "}\n";
+    return fmt::format("int {0}_run({0}_context *context, const {0}_in *in, {0}_out *out, void *memory) {{\n", p_) +
+           p.out + "}\n";
   }
 
   Unit &u_;

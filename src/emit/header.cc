@@ -58,7 +58,7 @@ typedef struct $P_context { /* not to be looked into */
 
 )";
 
-constexpr std::string_view kDevice = R"(/* the arena of $P_run_device: the same, without room for copies of weights, inputs and outputs */
+constexpr std::string_view kDevice = R"(/* the arena of $P_run_device: the same, without room for weights, inputs and outputs */
 size_t $P_device_arena_bytes(const $P_dims *dims, int threads);
 /* the same of pointers to device memory, in a stream (0: the default one); needs $P_upload where there are weights */
 int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *arena, struct CUstream_st *stream);
@@ -106,12 +106,15 @@ std::string header_text(const Build &b, const CppModel &model, const CppOptions 
   auto note = [&](const Def &d) { return comment_text(print_name(b, d.name) + ": " + print(b, d.type)); };
   bool file = model.form == WeightForm::File && !model.weights.empty(), fixed = model.dims.empty();
 
-  std::string s = fmt::format("/* {}: the graph @{} as {}.{}\n *\n", p, comment_text(b.text(model.entry->name)),
-                              o.cuda ? "CUDA C++" : o.form, o.command.empty() ? "" : " Made by: " + comment_text(o.command));
+  std::string s =
+      fmt::format("/* {}: the graph @{} as {}.{}\n *\n", p, comment_text(b.text(model.entry->name)),
+                  o.cuda ? "CUDA C++" : o.form, o.command.empty() ? "" : " Made by: " + comment_text(o.command));
   const char *weights = file ? "weights, bytes" : "0, 0";
   s += fmt::format(" *   {0}_context context;\n *   {0}_init(&context, {1}, 0);\n", p, weights);
   s += fmt::format(" *   {0}_in in = {{..}};\n *   {0}_out out = {{..}};\n", p);
-  if (o.cuda) s += fmt::format(" *   void *arena;\n *   cudaMalloc(&arena, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
+  if (o.cuda)
+    s += fmt::format(" *   void *arena;\n *   cudaMalloc(&arena, {}_arena_bytes({}, 1));\n", p,
+                     fixed ? "0" : "&in.dims");
   else s += fmt::format(" *   void *arena = aligned_alloc(64, {}_arena_bytes({}, 1));\n", p, fixed ? "0" : "&in.dims");
   s += fmt::format(" *   int code = {0}_run(&context, &in, &out, arena);\n *   if (code) puts({0}_error(code));\n", p);
   std::string contract = filled(o.cuda ? kCudaContract : kContract);

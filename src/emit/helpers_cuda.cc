@@ -13,7 +13,8 @@ constexpr Family kFamilies[] = {
 #else
 #define $N(name) unsigned char *const name = mlc_cuda_shared()
 #endif)"},
-    {"fail", R"(static __device__ inline void $N(int *failed, int code) { atomicCAS(failed, 0, code); }  // the first one stays)"},
+    {"fail",
+     R"(static __device__ inline void $N(int *failed, int code) { atomicCAS(failed, 0, code); }  // the first one stays)"},
     {"launch", R"(struct $N {
   cudaStream_t stream;
   int *failed;  // on the device: the code of the first failure

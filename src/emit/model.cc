@@ -202,13 +202,15 @@ class ModelPrinter {
     std::string s = filled(
         "int $P_run_device($P_context *context, const $P_in *in, $P_out *out, void *memory,\n"
         "    struct CUstream_st *stream) {\n");
-    s += fmt::format("  if (!context || !in || !out{}) return {};\n", weights_.empty() ? "" : " || !context->device_weights",
-                     codes_.context);
+    s += fmt::format("  if (!context || !in || !out{}) return {};\n",
+                     weights_.empty() ? "" : " || !context->device_weights", codes_.context);
     if (!out_.dims.empty())
-      s += fmt::format("  if ({}_device_arena_bytes(&in->dims, context->options.threads) == 0) return {};\n", p_, codes_.sizes);
+      s += fmt::format("  if ({}_device_arena_bytes(&in->dims, context->options.threads) == 0) return {};\n", p_,
+                       codes_.sizes);
     s += fmt::format("  if (!memory || (uintptr_t)memory % {} != 0) return {};\n", kAlign, codes_.arena);
     if (out_.inputs.empty() && out_.dims.empty()) s += "  (void)in;\n";
-    if (!weights_.empty()) s += filled("  const $P_weights *const weights = (const $P_weights *)context->device_weights;\n");
+    if (!weights_.empty())
+      s += filled("  const $P_weights *const weights = (const $P_weights *)context->device_weights;\n");
     std::string launch = unit_.helpers.need("launch");
     s += fmt::format("  const {0} state = {{stream, (int *)memory}};\n  const {0} *const launch = &state;\n", launch);
     s += fmt::format("  memory = (unsigned char *)memory + {};\n", kAlign);
@@ -219,7 +221,8 @@ class ModelPrinter {
     if (!scratch_) s += "  (void)memory;\n";
     s += "  (void)launch;\n" + p.out;
     (void)f;
-    return s + (unit_.device_fails ? fmt::format("  return {}(launch);\n}}\n", unit_.helpers.need("finish")) : "  return 0;\n}\n");
+    return s + (unit_.device_fails ? fmt::format("  return {}(launch);\n}}\n", unit_.helpers.need("finish"))
+                                   : "  return 0;\n}\n");
   }
 
   std::string scalar_input(const Port &x) {
@@ -403,7 +406,8 @@ class ModelPrinter {
   // prelude | kernels | host
   void cuda_source(const std::string &init, const std::string &arena, const std::string &run_text) {
     std::string &s = out_.source;
-    s = fmt::format("// {}: the graph @{} as CUDA C++17, for nvcc -fmad=false.{}\n", p_, comment_text(text(out_.entry->name)),
+    s = fmt::format("// {}: the graph @{} as CUDA C++17, for nvcc -fmad=false.{}\n", p_,
+                    comment_text(text(out_.entry->name)),
                     o_.command.empty() ? "" : " Made by: " + comment_text(o_.command));
     std::string prelude(kPrelude);
     s += prelude.replace(prelude.find("$CUDA"), 5, "mlc_cuda.h");

@@ -74,7 +74,9 @@ std::string Unit::print_launch(const Func &f, const std::string &ident, Syms nod
     auto buffer = [&](const Def &d, bool written) {
       std::string name = p->scope.namer.make(b.text(d.name));
       bool alone = !alias.count(b.text(d.name));
-      params.push_back({fmt::format("{}{} *{}", written ? "" : "const ", c_storage(d.type->elem), alone ? "__restrict " : ""), name});
+      params.push_back(
+          {fmt::format("{}{} *{}", written ? "" : "const ", c_storage(d.type->elem), alone ? "__restrict " : ""),
+           name});
       p->define_buffer(d, name, written).alone = alone;
     };
     for (const Param &x : f.params) {
@@ -99,7 +101,9 @@ std::string Unit::print_launch(const Func &f, const std::string &ident, Syms nod
   std::string sizes[2][3];
   for (int side = 0; side < 2; side++)
     for (int d = 0; d < 3; d++)
-      sizes[side][d] = shape.extents[side][d] ? host.exprs.index(shorten_inside(b, shape.extents[side][d], host.scope.bounds)).s : "1";
+      sizes[side][d] = shape.extents[side][d]
+                           ? host.exprs.index(shorten_inside(b, shape.extents[side][d], host.scope.bounds)).s
+                           : "1";
   device.first_code = int(host.failures.size());
   device.body(bare.body);
   host.finish(), device.finish();

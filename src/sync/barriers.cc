@@ -109,7 +109,8 @@ class Barriers {
   }
   static bool meet(const Pending &before, const Pending &now) {
     for (auto &[name, t] : now)
-      if (auto it = before.find(name); it != before.end() && ((t.write && (it->second.read || it->second.write)) || it->second.write))
+      if (auto it = before.find(name);
+          it != before.end() && ((t.write && (it->second.read || it->second.write)) || it->second.write))
         return true;
     return false;
   }
@@ -159,7 +160,9 @@ class Barriers {
       bool opens = (f || i || w) && !now.empty() && must_open(s);
       if (opens && ((f && !uniform(f->iter.extent)) || (i && !uniform(i->cond)) || (w && !uniform(w->cond)))) {
         if (emit)
-          diag_.error(s->at == kNowhere ? f_.at : s->at, "@{}: threads of a block would wait for each other where not all of them come by", b_.text(f_.name));
+          diag_.error(s->at == kNowhere ? f_.at : s->at,
+                      "@{}: threads of a block would wait for each other where not all of them come by",
+                      b_.text(f_.name));
         failed_ |= emit;
         opens = false;
       }

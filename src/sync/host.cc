@@ -29,7 +29,8 @@ class Host {
   }
 
   const Func *run() {
-    Stmts body = rewrite_stmts(b_, g_.body, [&](const Stmt *s, std::vector<const Stmt *> &out) { out.push_back(stmt(s)); });
+    Stmts body =
+        rewrite_stmts(b_, g_.body, [&](const Stmt *s, std::vector<const Stmt *> &out) { out.push_back(stmt(s)); });
     return edited(b_, g_, [&](Func &f) { f.body = body; });
   }
 

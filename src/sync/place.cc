@@ -51,7 +51,9 @@ const Func *placed(Build &b, const Func *f, const Nest &nest, const TargetInfo &
     auto *a = as<Alloc>(s);
     if (!a || a->base || !in_scope(b, a->def.type, "shared")) return out.push_back(s);
     int64_t n = bytes_of(b, a->def.type), align = kAlign;
-    if (n < 0) bad = fmt::format("{} in shared memory has {}, expected sizes that are numbers", b.text(a->def.name), print(b, a->def.type));
+    if (n < 0)
+      bad = fmt::format("{} in shared memory has {}, expected sizes that are numbers", b.text(a->def.name),
+                        print(b, a->def.type));
     if (const Expr *e = attr(b, a->def.type->attrs, "align")) int_value(e, &align);
     align = std::clamp<int64_t>(align, kAlign, 1024);
     used = (used + align - 1) / align * align;
@@ -64,7 +66,8 @@ const Func *placed(Build &b, const Func *f, const Nest &nest, const TargetInfo &
   int64_t threads = 1;
   for (const Thread &t : nest.threads) {
     int64_t limit = most(target.thread(b.text(t.tag)), INT64_MAX);
-    if (t.extent > limit) return fail(fmt::format("{} has {} threads, {} allows {}", b.text(t.tag), t.extent, target.name, limit));
+    if (t.extent > limit)
+      return fail(fmt::format("{} has {} threads, {} allows {}", b.text(t.tag), t.extent, target.name, limit));
     threads *= t.extent;
   }
   if (int64_t limit = most(target.thread("block"), INT64_MAX); threads > limit)

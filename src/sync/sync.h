@@ -1,5 +1,4 @@
-// Kernels as a device runs them, and the host that launches them (man/mlc-sync.1). Evidence of the rules: each name R1 ..
-// is one of man/mlc-sync.1.
+// Kernels as a device runs them, and the host that launches them; the rules R1, R2, R7 are told in man/mlc-sync.1.
 //
 //   for b in 8 bind blockIdx.x {                          attr stage = "synced"
 //     alloc s: f32[16] in shared                          for b in 8 bind blockIdx.x

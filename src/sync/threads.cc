@@ -6,6 +6,7 @@
 #include "ir/edit.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sync/reduce.h"
 #include "sync/uses.h"
 #include "text/text.h"
 
@@ -13,7 +14,6 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kWarp = 32;
 constexpr std::string_view kThreadTags[] = {"threadIdx.z", "threadIdx.y", "threadIdx.x"};
 
 bool is_block_tag(std::string_view t) { return t.starts_with("blockIdx."); }
@@ -128,7 +128,8 @@ class Joiner {
               fail(f->at, "loop {} is bound to {}, which is not supported here: expected blockIdx or threadIdx",
                    text(f->iter.name), tag);
             else if (!int_value(f->iter.extent, &n))
-              fail(f->at, "loop {} over {} has {} turns, expected a number", text(f->iter.name), tag, print(b_, f->iter.extent));
+              fail(f->at, "loop {} over {} has {} turns, expected a number", text(f->iter.name), tag,
+                   print(b_, f->iter.extent));
             first.try_emplace(f->tag, f);
             bool again = std::count(open.begin(), open.end(), f->tag);  // shared out among the threads that there are
             if (!again) extents[f->tag] = std::max(extents[f->tag], n);
@@ -227,7 +228,8 @@ class Joiner {
       flush();
       size_t at = out.size();
       joined(s, bound, out);
-      if (at < out.size() && !s->comment.empty() && out[at]->comment.empty()) out[at] = commented(b_, out[at], s->comment);
+      if (at < out.size() && !s->comment.empty() && out[at]->comment.empty())
+        out[at] = commented(b_, out[at], s->comment);
     }
     flush();
   }
@@ -356,7 +358,8 @@ class Joiner {
       });
       if (across.empty() || !reads) return;
       Fold fold = fold_of(b_, s);
-      if (found.target && (!fold.target || !equal(found.target, fold.target) || found.op != fold.op)) return void(found.other = true);
+      if (found.target && (!fold.target || !equal(found.target, fold.target) || found.op != fold.op))
+        return void(found.other = true);
       found.at = st.at;
       if (!fold.target) return void(found.other = true);
       found.target = fold.target, found.op = fold.op, found.tags = across;
@@ -392,7 +395,8 @@ class Joiner {
     }
     if (!f.target) return false;
     auto *loop = as<For>(s);
-    if (!f.whole && loop && !(loop->loop == LoopKind::Bind && contains(f.tags, loop->tag))) return false;  // further inside
+    if (!f.whole && loop && !(loop->loop == LoopKind::Bind && contains(f.tags, loop->tag)))
+      return false;  // further inside
     if (f.other || !f.whole) {
       fail(f.at, "threads combine into {}, which is not supported here beside another reduction", print(b_, f.target));
       return true;
@@ -410,76 +414,12 @@ class Joiner {
     });
     with_own = commented(b_, with_own, "");
     joined(with_own, bound, out);
-    combine(mine, t, f, out);
+    Across across{b_, fresh_, out_.threads, f.tags, f.op, t, text(f.target->buffer)};
+    combine_across(across, mine, out);
     const Stmt *last = b_.make(Store{{}, false, f.target, fold_step(b_, f.op, f.target, mine), {}});
     if (local_.count(f.target->buffer)) out.push_back(last);
     else out.push_back(b_.make(If{{}, both(b_, first_thread(bound), f.where), b_.stmts({last}), {}, false}));
     return true;
-  }
-
-  // mine[] of the threads that differ in `tags` alone, combined; each of them has the result, with the same bits.
-  void combine(const Load *mine, DType t, const Found &f, std::vector<const Stmt *> &out) {
-    std::vector<Thread> order(out_.threads.rbegin(), out_.threads.rend());  // x first
-    bool front = true, gap = false;
-    int64_t group = 1, total = 1;
-    for (const Thread &th : order) {
-      bool in = contains(f.tags, th.tag);
-      total *= th.extent;
-      if (in && gap) front = false;
-      if (in) group *= th.extent;
-      else if (th.extent > 1) gap = true;
-    }
-    X linear = lit(b_, int64_t{0}), times = lit(b_, int64_t{1});
-    for (const Thread &th : order) {
-      linear = linear + X(b_, b_.name(th.name)) * times;
-      times = times * th.extent;
-    }
-    if (group == 1) return;
-    auto step = [&](const Expr *other) { return b_.make(Store{{}, false, mine, fold_step(b_, f.op, mine, other), {}}); };
-    bool power = (group & (group - 1)) == 0;
-    bool warps = front && group % kWarp == 0, lanes = front && group < kWarp && power;
-    if (warps || lanes) {
-      Sym got = fresh_.make("other");
-      const Load *other = b_.load(got, {});
-      out.push_back(b_.make(Alloc{{}, {got, kNowhere, types_.at(mine->buffer)}, {}, nullptr}));
-      for (int64_t d = std::min(group, kWarp) / 2; d; d /= 2) {
-        out.push_back(b_.make(CallStmt{{}, b_.call("shfl_xor", {mine, b_.integer(d)}), b_.list({static_cast<const Expr *>(other)}), {}, {}}));
-        out.push_back(step(other));
-      }
-      if (group <= kWarp) return;
-    }
-    int64_t parts = warps ? total / kWarp : total;
-    Sym scratch = fresh_.make(text(f.target->buffer) + ".parts");
-    const Type *type = b_.type({t, true, b_.sym("shared"), {}, -1, b_.list({b_.integer(parts)}), {}});
-    types_[scratch] = type;
-    out.push_back(b_.make(Alloc{{}, {scratch, kNowhere, type}, {}, nullptr}));
-    X slot = warps ? floordiv(linear, kWarp) : linear;
-    const Stmt *put = b_.make(Store{{}, false, b_.load(scratch, b_.list({slot.e})), mine, {}});
-    if (warps) put = b_.make(If{{}, (linear % kWarp == 0).e, b_.stmts({put}), {}, false});
-    out.push_back(put);
-    if (front) {
-      int64_t n = warps ? group / kWarp : group;
-      X first = total == group ? lit(b_, int64_t{0}) : floordiv(linear, group) * n;
-      out.push_back(b_.make(Store{{}, false, mine, b_.load(scratch, b_.list({first.e})), {}}));
-      Iter i{fresh_.make("part"), b_.integer(n - 1), kNowhere};
-      X at = first + (X(b_, b_.name(i.name)) + 1);
-      if (n > 1)
-        out.push_back(b_.make(For{{}, LoopKind::Serial, i, {}, {}, b_.stmts({step(b_.load(scratch, b_.list({at.e})))})}));
-      return;
-    }
-    out.push_back(b_.make(Store{{}, false, mine, fold_start(b_, f.op, t).e, {}}));
-    X at = lit(b_, int64_t{0});
-    times = lit(b_, int64_t{1});
-    std::vector<Iter> loops;
-    for (const Thread &th : order) {
-      bool in = contains(f.tags, th.tag);
-      if (in) loops.push_back({fresh_.make("part"), b_.integer(th.extent), kNowhere});
-      at = at + X(b_, b_.name(in ? loops.back().name : th.name)) * times;
-      times = times * th.extent;
-    }
-    const Stmt *s = step(b_.load(scratch, b_.list({at.e})));
-    for (const Iter &i : loops) s = b_.make(For{{}, LoopKind::Serial, i, {}, {}, b_.stmts({s})});
-    out.push_back(s);
   }
 
   Build &b_;
