@@ -294,22 +294,23 @@ bool command(const std::string &line, std::string &errors, const std::string &sc
   return rc == 0;
 }
 
-void emit(const Case &c, Prepared &p, Route route) {
+void emit(const Case &c, Prepared &p, const CaseOptions &o) {
   p.scratch = std::make_unique<Scratch>();
   CodegenOptions g;
-  g.cpp.cuda = route == Route::CudaSim;
+  g.cpp.cuda = o.route == Route::CudaSim;
+  if (o.checked) g.cpp.checks = RunChecks::Subscripts;
   g.cpp.name = "model", g.folder = p.scratch->path + "/out", g.with_main = true, g.module_path = c.model;
   Diag diag("codegen");
   std::string text;
   bool made = codegen(*p.stage.build, p.stage.module, g, text, diag);
-  if (made && route == Route::Object) {
+  if (made && o.route == Route::Object) {
     g.emit = Emit::Object, g.with_main = false;
     made = codegen(*p.stage.build, p.stage.module, g, text, diag);
     for (const char *source : {"/model.cc", "/model_weights.cc"}) fs::remove(g.folder + source);
   }
   if (made) return;
   std::string message = first_line(diag.messages()[0]);
-  if (message.find("strings are known to mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
+  if (message.find("mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
   failed("codegen: {}", message);
 }
 
@@ -393,7 +394,7 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
     import(c, std::move(bind), p);
     if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
     if (options.route != Route::Interp) passes(p.stage, options.route, options.without);
-    if (emits(options)) emit(c, p, options.route);
+    if (emits(options)) emit(c, p, options);
     return {};
   } catch (const Stop &s) {
     return s.result;

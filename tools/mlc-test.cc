@@ -33,6 +33,7 @@ constexpr OptionSpec kOptions[] = {
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
     {"without", "PASS", "leave out simplify, fuse, lower or plan; repeated"},
+    {"checked", nullptr, "of --via cpp and cuda-sim: let the programs check subscripts that are not proved inside"},
     {"explain", nullptr, "of what fails: the first node whose value differs"},
     {"python", "COMMAND", "of --explain: one that has the onnx package, and maybe onnxruntime; python3"},
     {"timeout", "S", "seconds that a case may take; 60"},
@@ -141,6 +142,7 @@ int test(const Options &options) {
   if (!how.cache.empty()) how.cache = fs::absolute(how.cache).string();
   how.compiler = options.get("compiler", how.compiler);
   how.without = options.all("without");
+  how.checked = options.has("checked");
   for (const std::string &p : how.without)
     if (auto passes = usual_passes(); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
       return usage(fmt::format("--without {}: expected simplify, fuse, lower or plan", p));
