@@ -48,7 +48,7 @@ class Packer {
     for (const Axis &x : k_.axes)
       if (Place *l = loop_of(s_, n_, x, nullptr); !s_.tree.contains(top_, l))
         refuse(l, "{} holds more than block {}", s_.name_of(l), block);
-    collect(reduces_ ? sum->b : store_->value);
+    collect(reduces_ ? sum->b : store_->value, a_.attr_int("depth", INT64_MAX));
     expect_zeros();
 
     for (Factor &f : factors_) pack(f);
@@ -122,13 +122,14 @@ class Packer {
       if (!seen.count(x.name)) bad_step(a_.at(1), "axis {} of block {} is in no group", s_.text(x.name), name());
   }
 
-  // What becomes an operand: of a sum the factors below its products and casts, else the elements that are loaded.
-  void collect(const Expr *e) {
+  // What becomes an operand: of a sum the factors below its products and casts, so many one in the other at most; else the
+  // elements that are loaded.
+  void collect(const Expr *e, int64_t depth) {
     auto *x = as<Binary>(e);
     auto *c = as<Call>(e);
     bool cast = c && !c->global && is_cast(b_.text(c->callee));
-    if (reduces_ ? (x && x->op == Op::Mul) || cast : e->kind != Kind::Load)
-      return each_child(e, [&](const Expr *y) { collect(y); });
+    if (reduces_ ? depth > 0 && ((x && x->op == Op::Mul) || cast) : e->kind != Kind::Load)
+      return each_child(e, [&](const Expr *y) { collect(y, depth - 1); });
     bool counts = std::any_of(k_.axes.begin(), k_.axes.end(), [&](const Axis &y) { return mentions(e, y.name); });
     if (!counts && (e->kind == Kind::Int || e->kind == Kind::Float || e->kind == Kind::Bool)) return;
     auto same = [&](const Factor &f) { return equal(f.e, e); };

@@ -12,8 +12,6 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kLargestTile = 1 << 20;
-using Operands = std::map<Sym, const Expr *>;
-
 class Unifier {
  public:
   Unifier(State &s, const Block &k, const Description &d) : s_(s), b_(s.b), d_(d), env_(s.b, s.m, s.original()) {
@@ -118,31 +116,38 @@ bool in_order(const Match &m, const Load &target) {
 
 }  // namespace
 
-std::optional<Match> match_block(State &s, Place *block, const Description &d, std::string &why) {
-  Build &b = s.b;
+std::vector<Operands> operands_of(State &s, Place *block, const Description &d, std::string &why) {
   const Block &k = *block->block();
   auto *store = k.body.size() == 1 ? as<Store>(k.body[0]) : nullptr;
-  if (!store || store->atomic || k.guard || block->nest) return why = "it is not one store without a guard", std::nullopt;
+  auto none = [&](std::string said) { return why = std::move(said), std::vector<Operands>{}; };
+  if (!store || store->atomic || k.guard || block->nest) return none("it is not one store without a guard");
   const Expr *value = store->value;
   if (d.fold) {
     auto *x = as<Binary>(value);
     auto *c = as<Call>(value);
     bool sum = s.text(d.fold) == "sum" && x && x->op == Op::Add && equal(x->a, store->target);
     bool call = c && c->callee == d.fold && c->args.size() == 2 && equal(c->args[0], store->target);
-    if (!sum && !call) return why = fmt::format("it is no {} of terms", s.text(d.fold)), std::nullopt;
+    if (!sum && !call) return none(fmt::format("it is no {} of terms", s.text(d.fold)));
     value = sum ? x->b : c->args[1];
-    if (k.inits.empty()) return why = "it has no initialiser", std::nullopt;
+    if (k.inits.empty()) return none("it has no initialiser");
   } else if (!k.inits.empty()) {
-    return why = "it reduces", std::nullopt;
+    return none("it reduces");
   }
   const Type *made = s.type_of_buffer(store->target->buffer), *want = d.type_of(d.target->buffer);
   if (!made || !want || made->elem != want->elem)
-    return why = fmt::format("it makes {}, @{} {}", made ? dtype_name(made->elem) : "?", s.text(d.f->name),
-                             want ? dtype_name(want->elem) : "?"),
-           std::nullopt;
+    return none(fmt::format("it makes {}, @{} {}", made ? dtype_name(made->elem) : "?", s.text(d.f->name),
+                            want ? dtype_name(want->elem) : "?"));
   std::vector<Operands> all = Unifier(s, k, d).run(value, d.value, {});
-  if (all.empty())
-    return why = fmt::format("{} is not what @{} describes", s.text(value), s.text(d.f->name)), std::nullopt;
+  if (all.empty()) return none(fmt::format("{} is not what @{} describes", s.text(value), s.text(d.f->name)));
+  return all;
+}
+
+std::optional<Match> match_block(State &s, Place *block, const Description &d, std::string &why) {
+  Build &b = s.b;
+  std::vector<Operands> all = operands_of(s, block, d, why);
+  if (all.empty()) return std::nullopt;
+  const Block &k = *block->block();
+  auto *store = as<Store>(k.body[0]);
   auto parts = parts_of(d);
   Known known(s, block, true);
   std::optional<Match> other;
@@ -150,7 +155,7 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
     std::vector<std::pair<Sym, const Expr *>> have = {{d.target->buffer, store->target}};
     for (auto &[name, e] : parts)
       if (name != d.target->buffer) have.push_back({name, o.at(name)});
-    Match m{&d, o, {}};
+    Match m{&d, o, size_t(&o - all.data()), {}};
     bool fits = true;
     auto add = [&](AxisKind kind, const std::vector<Iter> &iters) {
       std::vector<std::vector<Sym>> of(iters.size());

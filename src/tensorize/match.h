@@ -14,9 +14,12 @@
 
 namespace mlc {
 
+using Operands = std::map<Sym, const Expr *>;  // parameter -> the factor of a block, in its axes
+
 struct Match {
   const Description *desc;
-  std::map<Sym, const Expr *> operands;  // parameter -> the factor of the block, in its axes
+  Operands operands;
+  size_t way;  // among those in which the block's value can be read as the description's
   struct Group {
     std::vector<Sym> axes;
     std::vector<const Expr *> domains;  // of these
@@ -28,6 +31,8 @@ struct Match {
   std::vector<Group> groups;  // spatial ones first, those of no iterator in front of the others
 };
 
+// All ways in which a block's value is that of a description, whatever its axes.
+std::vector<Operands> operands_of(State &s, Place *block, const Description &d, std::string &why);
 // `why`: what did not fit, where nothing is returned; of the last attempt.
 std::optional<Match> match_block(State &s, Place *block, const Description &d, std::string &why);
 

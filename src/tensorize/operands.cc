@@ -18,7 +18,8 @@ static const Load *shape_of(const Description &d, Sym param) {
 }
 // Laid out already: the last dimensions are a tile.
 static bool is_laid_out(const Load *l) {
-  return std::any_of(l->index.begin(), l->index.end(), [](const Expr *e) { return e->kind != Kind::Name; });
+  return std::any_of(l->index.begin(), l->index.end(),
+                     [](const Expr *e) { return e->kind != Kind::Name && e->kind != Kind::Int; });
 }
 
 const Load *Tensorizer::operand(const std::string &block, const Description &d, Sym param) {
@@ -26,8 +27,8 @@ const Load *Tensorizer::operand(const std::string &block, const Description &d, 
   auto *store = as<Store>(k.body[0]);
   if (param == d.target->buffer) return store->target;
   std::string why;
-  auto m = match_block(script_.state(), find(block), d, why);
-  auto *l = m ? as<Load>(m->operands.at(param)) : nullptr;
+  auto all = operands_of(script_.state(), find(block), d, why);
+  auto *l = way_ < all.size() ? as<Load>(all[way_].at(param)) : nullptr;
   if (!l) refuse(kNowhere, "operand {} of @{} is no element of a buffer", text(param), text(d.f->name));
   return l;
 }
@@ -142,14 +143,16 @@ void Tensorizer::lay_out(const std::string &block, const Description &d, Sym par
   const Load *l = operand(block, d, param), *shape = shape_of(d, param);
   const Type *want = d.type_of(param), *has = script_.state().type_of_buffer(l->buffer);
   if (is_laid_out(l)) return;
-  std::string why;
-  auto m = match_block(script_.state(), find(block), d, why);
   // In global only what a copy or the intrinsic itself could not take as it is.
-  bool rows = has_rows(l, shape, *m);
+  bool rows = has_rows(l, shape);
   if (!has->scope && rows && (want->scope || shape->index.size() < 2 || attr(b_, want->attrs, "strides"))) return;
   std::vector<const Expr *> from, to, reduce, block_parts;
   Substitution inner;
   for (const Expr *e : l->index) {
+    if (e->kind == Kind::Int) {  // a dimension of one
+      from.push_back(b_.name(fmt::format("d{}", from.size()))), to.push_back(from.back());
+      continue;
+    }
     auto *v = as<Name>(e);
     if (!v) refuse(kNowhere, "{} is used at {}", text(l->buffer), script_.state().text(l));
     from.push_back(v);
@@ -158,10 +161,10 @@ void Tensorizer::lay_out(const std::string &block, const Description &d, Sym par
     X at{b_, v};
     (spatial_.count(v->name) ? to : reduce).push_back(floordiv(at, tile * blocks).e);
     if (blocks > 1) block_parts.push_back((floordiv(at, tile) % blocks).e);
-    for (const Match::Group &g : m->groups)
-      if (g.iter && g.axes[0] == v->name) inner[g.iter] = b_.binary(Op::Mod, v, b_.integer(tile));
+    if (Sym iter = axis_iter_.at(v->name)) inner[iter] = b_.binary(Op::Mod, v, b_.integer(tile));
   }
-  Known known(script_.state(), find(block), true);
+  Known known(script_.state(), script_.state().tree.root());  // of axes alone: they may be called like loops
+  for (const Axis &x : find(block)->block()->axes) known.bounds.range(x.name, x.domain);
   for (auto *l : {&reduce, &block_parts}) to.insert(to.end(), l->begin(), l->end());
   for (const Expr *e : shape->index) to.push_back(simplify(b_, substitute(b_, e, inner), known));
   const Map *map = b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(to)));
@@ -174,15 +177,13 @@ void Tensorizer::lay_out(const std::string &block, const Description &d, Sym par
 }
 
 // The last dimensions of the buffer are those of the operand: a tile is rows at equal distances.
-bool Tensorizer::has_rows(const Load *l, const Load *shape, const Match &m) const {
+bool Tensorizer::has_rows(const Load *l, const Load *shape) const {
   if (l->index.size() < shape->index.size()) return false;
   Exprs last = l->index.last(shape->index.size());
   for (size_t i = 0; i < shape->index.size(); i++) {
     auto *v = as<Name>(last[i]), *w = as<Name>(shape->index[i]);
-    bool same = v && w && std::any_of(m.groups.begin(), m.groups.end(), [&](const Match::Group &g) {
-                  return g.iter == w->name && g.axes[0] == v->name;
-                });
-    if (!same) return false;
+    auto it = v ? axis_iter_.find(v->name) : axis_iter_.end();
+    if (!w || it == axis_iter_.end() || it->second != w->name) return false;
   }
   return true;
 }

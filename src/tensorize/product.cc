@@ -1,9 +1,28 @@
 // One block: packed, blocked, its operands brought where they are wanted, and called.
+#include "ir/typing.h"
 #include "ops/expr.h"
 #include "tensorize/blocking.h"
 #include "tensorize/tensorizer.h"
 
 namespace mlc {
+
+// Where an operand is itself a product or a cast, as deep as the description has its operands; -1: there is none.
+int64_t Tensorizer::depth_of(const Match &m) const {
+  bool inner = false;
+  for (auto &[param, e] : m.operands) {
+    auto *x = as<Binary>(e);
+    auto *c = as<Call>(e);
+    inner |= (x && x->op == Op::Mul) || (c && !c->global && is_cast(b_.text(c->callee)));
+  }
+  if (!inner) return -1;
+  std::set<int64_t> depths;
+  std::function<void(const Expr *, int64_t)> look = [&](const Expr *e, int64_t depth) {
+    if (e->kind == Kind::Load) depths.insert(depth);
+    else each_child(e, [&](const Expr *x) { look(x, depth + 1); });
+  };
+  look(m.desc->value, 0);
+  return depths.size() == 1 ? *depths.begin() : -1;
+}
 
 std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool copies) {
   const Description &d = *m.desc;
@@ -21,17 +40,20 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   if (!copies)
     for (const Param &p : d.f->params)
       if (p.def.name != d.target->buffer) lay_out_constant(block, m, at_once, p.def.name);
-  Attrs attrs = copies ? b_.one(Attr{b_.sym("copy"), kNowhere, b_.integer(1)}) : Attrs{};
-  script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, attrs);
+  std::vector<Attr> attrs;
+  if (copies) attrs.push_back({b_.sym("copy"), kNowhere, b_.integer(1)});
+  if (int64_t depth = depth_of(m); depth >= 0) attrs.push_back({b_.sym("depth"), kNowhere, b_.integer(depth)});
+  script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, b_.list(attrs));
   if (has_block(block + ".out")) script_.attempt("compute_inline", {}, {name(block + ".out")});
 
   // Loops over blocks of tiles, tiles, and what a tile is.
-  bringing_.clear(), axis_tile_.clear(), axis_blocks_.clear(), spatial_.clear();
+  way_ = m.way;
+  bringing_.clear(), axis_tile_.clear(), axis_iter_.clear(), axis_blocks_.clear(), spatial_.clear();
   std::vector<std::string> before;
   auto *k = find(block)->block();
   for (size_t g = 0; g < m.groups.size(); g++) {
     Sym axis = k->axes[g].name;
-    axis_tile_[axis] = m.groups[g].tile, axis_blocks_[axis] = at_once[g];
+    axis_tile_[axis] = m.groups[g].tile, axis_blocks_[axis] = at_once[g], axis_iter_[axis] = m.groups[g].iter;
     if (m.groups[g].kind == AxisKind::Spatial) spatial_.insert(axis);
     std::vector<const Expr *> factors = {b_.name("_")};
     bool spatial = m.groups[g].kind == AxisKind::Spatial;

@@ -38,6 +38,7 @@ class Tensorizer {
 
   // ---- one block (product.cc)
   std::string tensorize(const std::string &block, const Match &m, bool copies);
+  int64_t depth_of(const Match &m) const;
   std::string summary(const Match &m, const std::vector<int64_t> &at_once) const;
 
   // ---- operands in memories and layouts (operands.cc)
@@ -49,7 +50,7 @@ class Tensorizer {
              std::vector<Mover> &movers);
   Mover mover(const std::string &block, const std::string &inside, Sym from, Sym to, bool reads);
   void lay_out(const std::string &block, const Description &d, Sym param);
-  bool has_rows(const Load *l, const Load *shape, const Match &m) const;
+  bool has_rows(const Load *l, const Load *shape) const;
 
   // ---- calls that move tiles (movers.cc)
   void call(const Mover &x, bool literal);
@@ -78,7 +79,9 @@ class Tensorizer {
   Diag &diag_;
   Script script_;
   std::map<Sym, int64_t> axis_tile_, axis_blocks_;  // axes of the product -> turns of a tile, tiles at a time
+  std::map<Sym, Sym> axis_iter_;  // iterators of the description; Sym{}: none
   std::set<Sym> spatial_, bringing_;
+  size_t way_ = 0;
 };
 
 }  // namespace mlc
