@@ -44,6 +44,7 @@ static constexpr Primitive kPrimitives[] = {
     {"tensorize", "tensorize(loop or block, @intrinsic)", 2, 2, tensorize, ""},
     {"decompose_padding", "pad = decompose_padding(block, loop)", 2, 2, decompose_padding, ""},
     {"pad_einsum", "pad_einsum(block, [multiples])", 2, 2, pad_einsum, ""},
+    {"distribute", "distribute(block)", 1, 1, distribute, ""},
     {"pack_einsum", "i, j, k = pack_einsum(block, [[axes], ..], [multiples])", 3, 3, pack_einsum, "copy depth"},
     // notes
     {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, ""},

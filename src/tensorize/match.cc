@@ -155,7 +155,7 @@ std::optional<Match> match_block(State &s, Place *block, const Description &d, s
     std::vector<std::pair<Sym, const Expr *>> have = {{d.target->buffer, store->target}};
     for (auto &[name, e] : parts)
       if (name != d.target->buffer) have.push_back({name, o.at(name)});
-    Match m{&d, o, size_t(&o - all.data()), {}};
+    Match m{&d, o, false, size_t(&o - all.data()), {}};
     bool fits = true;
     auto add = [&](AxisKind kind, const std::vector<Iter> &iters) {
       std::vector<std::vector<Sym>> of(iters.size());

@@ -19,6 +19,7 @@ using Operands = std::map<Sym, const Expr *>;  // parameter -> the factor of a b
 struct Match {
   const Description *desc;
   Operands operands;
+  bool distributed = false;  // once `distribute` has taken differences out of the sum
   size_t way;  // among those in which the block's value can be read as the description's
   struct Group {
     std::vector<Sym> axes;

@@ -26,6 +26,10 @@ int64_t Tensorizer::depth_of(const Match &m) const {
 
 std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool copies) {
   const Description &d = *m.desc;
+  auto inlined = [&](const std::string &out) {  // what a step has put behind goes into its reader, if that may be
+    if (has_block(out)) script_.attempt("compute_inline", {}, {name(out)});
+  };
+  if (m.distributed) run("distribute", {}, {name(block)}), inlined(block + ".out");
   std::vector<int64_t> at_once = tiles_at_once(script_.state(), m, target_);
   std::vector<std::string> outer, outer_reduce, blocks, tiles, loops;
   std::vector<const Expr *> groups;
@@ -44,7 +48,7 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   if (copies) attrs.push_back({b_.sym("copy"), kNowhere, b_.integer(1)});
   if (int64_t depth = depth_of(m); depth >= 0) attrs.push_back({b_.sym("depth"), kNowhere, b_.integer(depth)});
   script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, b_.list(attrs));
-  if (has_block(block + ".out")) script_.attempt("compute_inline", {}, {name(block + ".out")});
+  inlined(block + (has_block(block + ".out_1") ? ".out_1" : ".out"));
 
   // Loops over blocks of tiles, tiles, and what a tile is.
   way_ = m.way;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/expr.h"
+#include "sched/primitives.h"
 #include "sched/regions.h"
 #include "tensorize/tensorizer.h"
 
@@ -35,6 +36,28 @@ std::vector<Step> Tensorizer::run() {
   return script_.steps();
 }
 
+// Takes the differences of a sum of integers apart, where no description is what it is with them.
+static bool distributes(State &s, Place *n, const std::vector<Description> &products) {
+  std::string why;
+  for (const Description &d : products)
+    if (match_block(s, n, d, why)) return false;
+  const Block &k = *n->block();
+  auto *store = k.body.size() == 1 ? as<Store>(k.body[0]) : nullptr;
+  auto *sum = store ? as<Binary>(store->value) : nullptr;
+  auto *term = sum ? as<Binary>(sum->b) : nullptr;
+  const Type *t = store ? s.type_of_buffer(store->target->buffer) : nullptr;
+  if (products.empty() || !term || term->op != Op::Mul || !t || !is_int(t->elem)) return false;
+  try {
+    Step step{{}, s.b.call(s.b.sym("distribute"), s.b.list({s.b.name(k.name)})), {}, {}};
+    Args args(s, step, 0, 0);
+    distribute(s, args);
+    return true;
+  } catch (const Refused &) {
+  } catch (const BadStep &) {
+  }
+  return false;
+}
+
 // Blocks with what they could be, the cheapest first. Looked for on a copy: computes that are nothing of the kind stay.
 std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates() {
   State s(b_, m_, f_);
@@ -52,9 +75,11 @@ std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates()
   for (Place *n : leaf_blocks(s.tree.root())) {
     std::vector<Match> found;
     std::string why;
+    bool apart = distributes(s, n, all_.products);
     for (const Description &d : all_.products) {
       auto m = match_block(s, n, d, why);
       if (!m) continue;
+      m->distributed = apart;
       auto at = std::upper_bound(found.begin(), found.end(), *m,
                                  [&](const Match &x, const Match &y) { return cost(x) < cost(y); });
       found.insert(at, *m);
