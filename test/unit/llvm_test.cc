@@ -50,12 +50,16 @@ struct Table {
   void add(std::string value, DType type) { values.push_back(std::move(value)), types.push_back(type); }
   void run(int64_t n, bool native = true) {  // on n usual numbers and n odd ones
     std::string_view type = dtype_name(t);
-    std::string params = fmt::format("x: {0}[n], y: {0}[n], z: {0}[n]", type), results, body;
+    std::string params = fmt::format("x: {0}[n], y: {0}[n], z: {0}[n]", type), results, body, apart;
     for (size_t i = 0; i < values.size(); i++) {
       results += fmt::format("{}r{}: {}[n]", i ? ", " : "", i, dtype_name(types[i]));
-      body += fmt::format("  compute r{}[i in n] = {}\n", i, values[i]);
+      apart += fmt::format("  compute r{}[i in n] = {}\n", i, values[i]);
+      body += fmt::format("    r{}[i] = {}\n", i, values[i]);
     }
-    Program p(fmt::format("kernel @f[n]({}) -> ({}) {{\n{}}}\n", params, results, body));
+    // Loops of their own become vector code, but take long to compile.
+    bool vectors = t == DType::F32 || t == DType::I32 || t == DType::U8 || t == DType::F16;
+    if (!vectors) apart = fmt::format("  for i in n {{\n{}  }}\n", body);
+    Program p(fmt::format("kernel @f[n]({}) -> ({}) {{\n{}}}\n", params, results, apart));
     std::mt19937_64 random{uint64_t(t)};
     std::vector<Array> inputs;
     for (int k = 0; k < 3; k++) {
