@@ -28,7 +28,8 @@ std::string weight_text(const Build &b, const CppModel &model, const CppOptions 
                         const std::function<std::span<const std::byte>(const Weight &)> &bytes) {
   std::string s;
   if (o.one_file) {
-    s = fmt::format("\nconst {0}_weights {0}_weights_data = {{\n", o.name);
+    s = o.cuda ? "\n#if !defined(__CUDACC_RTC__)\n" : "\n";  // they are the host's
+    s += fmt::format("const {0}_weights {0}_weights_data = {{\n", o.name);
   } else {
     s = fmt::format("// {0}: its weights.\n{1}#include \"{0}.h\"\n\n", o.name, made_by(o, "//")) + model.weight_struct;
     s += fmt::format("\nextern const {0}_weights {0}_weights_data;\nconst {0}_weights {0}_weights_data = {{\n", o.name);
@@ -49,7 +50,7 @@ std::string weight_text(const Build &b, const CppModel &model, const CppOptions 
     }
     s += line + "},\n";
   }
-  return s + "};\n";
+  return s + (o.one_file && o.cuda ? "};\n#endif\n" : "};\n");
 }
 
 std::string assembly_text(const CppOptions &o) {
