@@ -21,24 +21,80 @@ std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
   return names;
 }
 
-// What is said where an `assume` does not hold, as a comment above it: the interpreter's words. Nodes of the model that
-// blocks and loops come from are gone when these are expanded.
-Stmts with_messages(Build &b, Stmts body, Syms from) {
-  std::vector<const Stmt *> out;
-  for (const Stmt *s : body) {
-    auto *block = as<Block>(s);
-    auto *loop = as<For>(s);
-    Syms own = block ? block->notes.from : loop ? loop->notes.from : Syms{};
-    s = with_bodies(b, s, [&](Stmts inner) { return with_messages(b, inner, own.empty() ? from : own); });
-    if (auto *a = as<Assume>(s)) {
-      std::string nodes;
-      for (Sym n : from) nodes += (nodes.empty() ? ", from " : ", ") + quote(b.text(n));
-      s = commented(b, s, b.arena.text(fmt::format("assume {} does not hold{}", print(b, a->cond), nodes)));
-    }
-    out.push_back(s);
+// A kernel whose faults are those of the interpreter:
+//
+//   assume r < n                       # assume r < n does not hold, from "/Gather"
+//                                      assume r < n
+//   block u { spatial i in 8 = e ..    # axis i of block u is outside its domain
+//                                      assume e >= 0 && e < 8
+//   compute y[i in n] = ..             # compute y over other sizes than it has
+//                                      assume n == m
+//
+// Nodes of the model that blocks and loops come from, and domains, are gone when these are expanded.
+class Faults {
+ public:
+  Faults(Build &b, const Func &f) : b_(b) {
+    for (const Param &p : f.params) types_[p.def.name] = p.def.type;
+    for (const Def &d : f.results) types_[d.name] = d.type;
   }
-  return b.list(out);
-}
+
+  Stmts body(Stmts in, Syms from) {
+    std::vector<const Stmt *> out;
+    for (const Stmt *s : in) {
+      auto *block = as<Block>(s);
+      auto *loop = as<For>(s);
+      Syms own = block ? block->notes.from : loop ? loop->notes.from : Syms{};
+      if (auto *a = as<Alloc>(s)) types_[a->def.name] = a->def.type;
+      if (auto *v = as<View>(s)) types_[v->def.name] = v->def.type;
+      if (loop) extents_[loop->iter.name] = loop->iter.extent;
+      if (block) axes(*block, out);
+      if (auto *c = as<Compute>(s)) sizes(*c, out);
+      s = with_bodies(b_, s, [&](Stmts inner) { return body(inner, own.empty() ? from : own); });
+      if (auto *a = as<Assume>(s)) {
+        std::string nodes;
+        for (Sym n : from) nodes += (nodes.empty() ? ", from " : ", ") + quote(b_.text(n));
+        s = said(s, fmt::format("assume {} does not hold{}", print(b_, a->cond), nodes));
+      }
+      out.push_back(s);
+    }
+    return b_.list(out);
+  }
+
+ private:
+  const Stmt *said(const Stmt *s, const std::string &what) { return commented(b_, s, b_.arena.text(what)); }
+  const Stmt *assumed(const Expr *cond, uint32_t at, const std::string &what) {
+    Assume a{{}, cond};
+    a.at = at;
+    return said(b_.make(a), what);
+  }
+
+  void axes(const Block &s, std::vector<const Stmt *> &out) {
+    std::vector<const Stmt *> checks;
+    for (const Axis &a : s.axes) {
+      auto *n = as<Name>(a.binding);
+      if (auto it = n ? extents_.find(n->name) : extents_.end(); it != extents_.end() && equal(it->second, a.domain)) continue;
+      const Expr *low = b_.binary(Op::Ge, a.binding, b_.integer(0)), *high = b_.binary(Op::Lt, a.binding, a.domain);
+      checks.push_back(assumed(b_.binary(Op::And, low, high), s.at,
+                               fmt::format("axis {} of block {} is outside its domain", b_.text(a.name), b_.text(s.name))));
+    }
+    if (s.guard && !checks.empty()) out.push_back(b_.make(If{{}, s.guard, b_.list(checks), {}, false}));
+    else out.insert(out.end(), checks.begin(), checks.end());
+  }
+
+  void sizes(const Compute &c, std::vector<const Stmt *> &out) {
+    for (const Result &r : c.results) {
+      auto it = types_.find(r.name);
+      for (size_t d = 0; it != types_.end() && d < r.iters.size() && d < it->second->rank(); d++)
+        if (const Expr *n = r.iters[d].extent, *dim = it->second->dims[d]; !equal(n, dim))
+          out.push_back(assumed(b_.binary(Op::Eq, n, dim), c.at,
+                                fmt::format("compute {} over other sizes than it has", b_.text(r.name))));
+    }
+  }
+
+  Build &b_;
+  std::unordered_map<Sym, const Type *> types_;
+  std::unordered_map<Sym, const Expr *> extents_;  // of loops
+};
 
 }  // namespace
 
@@ -70,7 +126,7 @@ const Compiled *Unit::function(const Func &f) {
   if (f.device && !options.checked)
     return diag.error(f.at, "@{} runs on {}: it cannot be compiled here", b.text(f.name), b.text(f.device)), nullptr;
   size_t errors = diag.errors();
-  const Func *said = options.checked ? edited(b, f, [&](Func &n) { n.body = with_messages(b, f.body, f.notes.from); }) : &f;
+  const Func *said = options.checked ? edited(b, f, [&](Func &n) { n.body = Faults(b, f).body(f.body, f.notes.from); }) : &f;
   const Func *flat = expand(b, m, said, diag);
   if (!flat) return nullptr;
   if (options.checks == RunChecks::Subscripts) flat = with_checks(b, m, flat, diag);
