@@ -38,7 +38,10 @@ class Entries {
   std::string print_name(const Port &x) const {
     std::unordered_set<Sym> names;
     for (const Expr *d : x.def.type->dims) collect_names(d, names);
-    return names.empty() ? "" : std::string(b_.text(*std::min_element(names.begin(), names.end())));
+    std::string first;
+    for (Sym s : names)
+      if (first.empty() || b_.text(s) < first) first = b_.text(s);
+    return first;
   }
   template <class F> void each_port(const F &f) {
     for (const Port &x : e_.model.inputs)

@@ -108,7 +108,7 @@ class Host {
     for (const Expr *e : {to, from})
       if (const Type *t = type_of(e)) collect_names(t, used);
     std::vector<Sym> sorted(used.begin(), used.end());
-    std::sort(sorted.begin(), sorted.end());
+    std::sort(sorted.begin(), sorted.end(), [&](Sym x, Sym y) { return b_.text(x) < b_.text(y); });
     for (Sym s : sorted) names.take(s);
 
     std::vector<Iter> loops;
