@@ -181,8 +181,13 @@ void BodyPrinter::intrinsic(const CallStmt &c, const Func &f) {
     return fail(c.at, fmt::format("@{} has {} parameters and {} results, found {} and {}", name, f.params.size(),
                                   f.results.size(), c.call->args.size(), c.dests.size()));
   std::vector<Argument> types, results;
-  for (size_t i = 0; i < f.params.size(); i++) types.push_back(argument_type(c.call->args[i], f.params[i].def.type->elem));
-  for (size_t i = 0; i < f.results.size(); i++) results.push_back(argument_type(c.dests[i], f.results[i].type->elem));
+  auto typed = [&](const Expr *e, const Type *want) {  // x[i] where f32[] is wanted is that element's buffer
+    Argument a = argument_type(e, want->elem);
+    if (want->tensor && want->dims.empty() && e->kind == Kind::Load && !a.type->tensor) a = {b_.tensor(a.type->elem, {}), nullptr, {}};
+    return a;
+  };
+  for (size_t i = 0; i < f.params.size(); i++) types.push_back(typed(c.call->args[i], f.params[i].def.type));
+  for (size_t i = 0; i < f.results.size(); i++) results.push_back(typed(c.dests[i], f.results[i].type));
   Solution dims = solve_dims(b_, f, types, results);
   if (!dims) return fail(c.at, fmt::format("the dimensions of @{} do not follow from its arguments", name));
   std::map<std::string, std::string, std::less<>> spelt;

@@ -41,9 +41,16 @@ class Matcher {
         auto &x = to<Call>(e), &y = to<Call>(d);
         if (x.callee != y.callee || x.global != y.global || x.args.size() != y.args.size() || !y.iters.empty())
           return false;
-        for (size_t i = 0; i < x.args.size(); i++)
-          if (!expr(x.args[i], y.args[i])) return false;
-        return true;
+        auto saved = operands;
+        auto in_order = [&](size_t first) {  // from there on, around
+          operands = saved;
+          for (size_t i = 0; i < x.args.size(); i++)
+            if (!expr(x.args[(first + i) % x.args.size()], y.args[i])) return false;
+          return true;
+        };
+        std::string_view name = b_.text(x.callee);
+        bool commutes = !x.global && x.args.size() == 2 && (name == "max" || name == "min");
+        return in_order(0) || (commutes && in_order(1));
       }
       default: return equal(e, d);
     }

@@ -109,11 +109,10 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   bool literal = false;  // operands are numbers that must be constants
   for (const Param &p : d.f->params) literal |= is_literal(scope_of(p.def.type));
   literal |= is_literal(scope);
-  if (scope && !whole_sum) {
+  if (!whole_sum) {
     std::string init = script_.fresh(block + ".init");
     run("decompose_reduction", {init}, {name(block), name(outer_reduce[0])});
-    Mover fill{init, near, axis_tile_, {}, scope, true};
-    call(fill, literal);
+    if (scope) call({init, near, axis_tile_, {}, scope, true}, literal);
   }
   for (const Mover &x : movers) call(x, literal);
   if (literal)
