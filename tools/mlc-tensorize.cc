@@ -84,6 +84,6 @@ int run_tool(const Options &options) {
 }  // namespace mlc
 
 int main(int argc, char **argv) {
-  return mlc::tool_main(argc, argv, {"tensorize", "put a target's intrinsics in the place of what they describe", "[FILE]",
-                                     mlc::kOptions, mlc::run_tool});
+  constexpr const char *kSummary = "put a target's intrinsics in the place of what they describe";
+  return mlc::tool_main(argc, argv, {"tensorize", kSummary, "[FILE]", mlc::kOptions, mlc::run_tool});
 }

@@ -5,7 +5,8 @@
 //   memory m {type = "__m512i", bytes = 64}                      a variable of that type
 //   memory m {bytes = 65536}                                     bytes from the beginning of the memory
 //
-// Registers, variables and bytes are given to a buffer where its `alloc` stands, and are free again where its scope ends.
+// Registers, variables and bytes are given to a buffer where its `alloc` stands, and are free again where its scope
+// ends.
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "emit/body.h"
@@ -61,7 +62,8 @@ const Feature *Unit::memory(Sym scope) const {
 }
 
 void Unit::use_target(const Func &intrinsic) {
-  const Target *t = target_with(m, [&](const Feature &f) { return f.kind == Feature::Use && f.name == intrinsic.name; });
+  auto uses = [&](const Feature &f) { return f.kind == Feature::Use && f.name == intrinsic.name; };
+  const Target *t = target_with(m, uses);
   if (!t) t = as<Target>(m.find(intrinsic.target));
   if (t && std::find(targets.begin(), targets.end(), t) == targets.end()) targets.push_back(t);
 }
@@ -69,7 +71,8 @@ void Unit::use_target(const Func &intrinsic) {
 std::string Unit::prelude() const {
   std::string includes, text;
   for (const Target *t : targets) {
-    for (const std::string &s : strings(attr(b, t->notes.attrs, "include"))) includes += fmt::format("#include {}\n", s);
+    for (const std::string &s : strings(attr(b, t->notes.attrs, "include")))
+      includes += fmt::format("#include {}\n", s);
     for (const std::string &s : strings(attr(b, t->notes.attrs, "prelude"))) text += s + "\n";
   }
   return includes + (text.empty() ? "" : "\n" + text);
@@ -78,7 +81,8 @@ std::string Unit::prelude() const {
 std::vector<std::pair<std::string, std::string>> Unit::conditions() const {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::string &f : needs)
-    if (f.find('=') == f.npos) out.push_back({fmt::format("__builtin_cpu_supports({})", string_literal(f)), "the CPU has no " + f});
+    if (f.find('=') == f.npos)
+      out.push_back({fmt::format("__builtin_cpu_supports({})", string_literal(f)), "the CPU has no " + f});
   auto init = [&](Attrs attrs) {
     if (auto l = strings(attr(b, attrs, "init")); l.size() == 2) out.push_back({l[0], l[1]});
   };
@@ -99,7 +103,8 @@ bool BodyPrinter::placed(const Alloc &a) {
   const Type *t = a.def.type;
   const Feature *memory = u_.memory(t->scope);
   if (!memory) return false;
-  std::string_view name = b_.text(a.def.name), scope_name = b_.text(t->scope), type = string_attr(b_, memory->attrs, "type");
+  std::string_view name = b_.text(a.def.name), scope_name = b_.text(t->scope);
+  std::string_view type = string_attr(b_, memory->attrs, "type");
   std::vector<int64_t> dims;
   int64_t count = 1, unit = int_attr(b_, memory->attrs, "bytes", 0), units = int_attr(b_, memory->attrs, "count", -1);
   bool numbered = string_attr(b_, memory->attrs, "kind") == "register" || !type.empty();
@@ -119,7 +124,8 @@ bool BodyPrinter::placed(const Alloc &a) {
     e.step = std::max<int64_t>(unit, 1);
     int64_t n = (bytes + e.step - 1) / e.step;
     if (units >= 0 && top + n > units)
-      fail(a.at, fmt::format("{} needs {} of {} in {}, where {} of {} are free", name, n, e.step, scope_name, units - top, units));
+      fail(a.at, fmt::format("{} needs {} of {} in {}, where {} of {} are free", name, n, e.step, scope_name, units - top,
+                             units));
     e.place = top, top += n;
     std::string declared = define_local(a.def, e).ident;
     if (!type.empty()) line("{} {}[{}];", type, declared, std::max<int64_t>(n, 1));
@@ -183,7 +189,8 @@ void BodyPrinter::intrinsic(const CallStmt &c, const Func &f) {
   std::vector<Argument> types, results;
   auto typed = [&](const Expr *e, const Type *want) {  // x[i] where f32[] is wanted is that element's buffer
     Argument a = argument_type(e, want->elem);
-    if (want->tensor && want->dims.empty() && e->kind == Kind::Load && !a.type->tensor) a = {b_.tensor(a.type->elem, {}), nullptr, {}};
+    if (want->tensor && want->dims.empty() && e->kind == Kind::Load && !a.type->tensor)
+      a = {b_.tensor(a.type->elem, {}), nullptr, {}};
     return a;
   };
   for (size_t i = 0; i < f.params.size(); i++) types.push_back(typed(c.call->args[i], f.params[i].def.type));

@@ -28,11 +28,14 @@ class Distributor {
     bool fits = term && sum->op == Op::Add && equal(sum->a, store_->target) && term->op == Op::Mul && !k_.guard &&
                 !store_->atomic && k_.inits.size() == 1;
     if (!fits)
-      refuse(n_, "block {} is no sum of products with an initialiser: y[..] = y[..] + (a[..] - p) * (b[..] - q)", block);
+      refuse(n_, "block {} is no sum of products with an initialiser: y[..] = y[..] + (a[..] - p) * (b[..] - q)",
+             block);
     elem_ = s_.type_of_buffer(store_->target->buffer)->elem;
-    if (!is_int(elem_)) refuse(n_, "block {} sums {}: differences of rounded numbers are others", block, dtype_name(elem_));
+    if (!is_int(elem_))
+      refuse(n_, "block {} sums {}: differences of rounded numbers are others", block, dtype_name(elem_));
     Difference x = difference(term->a), y = difference(term->b);
-    if (!x.b && !y.b) refuse(n_, "block {} has no factor that is a difference of what the sum runs over and what not", block);
+    if (!x.b && !y.b)
+      refuse(n_, "block {} has no factor that is a difference of what the sum runs over and what not", block);
     top_ = n_;
     while (top_->up->loop() && top_->up->kids[0].size() == 1) top_ = top_->up;
     for (const Axis &axis : k_.axes)

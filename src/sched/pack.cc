@@ -65,7 +65,8 @@ class Packer {
     for (const Group &g : groups_) {
       std::vector<Sym> taken;
       for (const Iter &l : loops) taken.push_back(l.name);
-      loops.push_back({s_.loop_name_inside(top_->up, a_.result(loops.size(), s_.text(g.name)), taken), g.padded, kNowhere});
+      std::string called = a_.result(loops.size(), s_.text(g.name));
+      loops.push_back({s_.loop_name_inside(top_->up, called, taken), g.padded, kNowhere});
       axes.push_back({g.kind, g.name, kNowhere, g.padded, b_.name(loops.back().name)});
     }
     now.axes = b_.list(axes);
@@ -122,8 +123,8 @@ class Packer {
       if (!seen.count(x.name)) bad_step(a_.at(1), "axis {} of block {} is in no group", s_.text(x.name), name());
   }
 
-  // What becomes an operand: of a sum the factors below its products and casts, so many one in the other at most; else the
-  // elements that are loaded.
+  // What becomes an operand: of a sum the factors below its products and casts, so many one in the other at most; else
+  // the elements that are loaded.
   void collect(const Expr *e, int64_t depth) {
     auto *x = as<Binary>(e);
     auto *c = as<Call>(e);
@@ -209,12 +210,13 @@ class Packer {
       axes.push_back(x);
     }
     Block c{};
-    c.name = s_.block_name(s_.text(name)), c.axes = b_.list(axes), c.body = b_.stmts({store}), c.notes.from = k_.notes.from;
+    c.name = s_.block_name(s_.text(name)), c.notes.from = k_.notes.from;
+    c.axes = b_.list(axes), c.body = b_.stmts({store});
     return s_.nest(nest, b_.make(c)).first;
   }
 
-  // An element of a parameter whose layout has changed, so that it holds all groups as they are padded; behind what there
-  // was callers put zeros.
+  // An element of a parameter whose layout has changed, so that it holds all groups as they are padded; behind what
+  // there was callers put zeros.
   const Load *packed_by_callers(const Load *l, const std::vector<const Group *> &groups, const Known &known) const {
     bool changed = false;
     for (const LayoutChange &c : s_.layouts)

@@ -4,8 +4,8 @@
 //   y[i, o, h, w] += where(.., x[i, c, h + r, w + s], 0.0) * f[o, c, r, s]
 //   c[i, j] += a[i, k] * b[j, k]                                             i: i, h, w   j: o   k: c, r, s
 //
-// An axis of the block belongs to the iterator that occurs in the operands in which it occurs, of the same kind; several
-// become one. Axes that no iterator stands for are loops around the calls.
+// An axis of the block belongs to the iterator that occurs in the operands in which it occurs, of the same kind;
+// several become one. Axes that no iterator stands for are loops around the calls.
 #pragma once
 #include <map>
 

@@ -28,7 +28,8 @@ void Tensorizer::call(const Mover &x, bool literal) {
   if (any) refuse(kNowhere, "{}", why);
   if (known)
     refuse(kNowhere, "@{} has no intrinsic that {}", target_.name,
-           x.fills ? fmt::format("fills {}", scope(x.to)) : fmt::format("copies from {} to {}", scope(x.from), scope(x.to)));
+           x.fills ? fmt::format("fills {}", scope(x.to))
+                   : fmt::format("copies from {} to {}", scope(x.from), scope(x.to)));
 }
 
 void Tensorizer::one_call(const Mover &x, const Description &d, bool literal) {

@@ -95,7 +95,8 @@ void Tensorizer::lay_out_constant(const std::string &block, const Match &m, cons
     int64_t size = 0;
     if (!int_value(group.size, &size) || (size < group.tile * at_once[g] && group.axes.size() > 1)) return;
     X outer = floordiv(fused, group.tile * at_once[g]);
-    (group.kind == AxisKind::Spatial ? to : reduce).push_back(size <= group.tile * at_once[g] ? b_.integer(0) : outer.e);
+    const Expr *which = size <= group.tile * at_once[g] ? b_.integer(0) : outer.e;
+    (group.kind == AxisKind::Spatial ? to : reduce).push_back(which);
     if (at_once[g] > 1) block_parts.push_back((floordiv(fused, group.tile) % at_once[g]).e);
     if (group.iter) inner[group.iter] = (fused % group.tile).e;
   }

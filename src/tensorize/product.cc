@@ -47,7 +47,8 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   std::vector<Attr> attrs;
   if (copies) attrs.push_back({b_.sym("copy"), kNowhere, b_.integer(1)});
   if (int64_t depth = depth_of(m); depth >= 0) attrs.push_back({b_.sym("depth"), kNowhere, b_.integer(depth)});
-  script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)}, b_.list(attrs));
+  script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)},
+              b_.list(attrs));
   inlined(block + (has_block(block + ".out_1") ? ".out_1" : ".out"));
 
   // Loops over blocks of tiles, tiles, and what a tile is.

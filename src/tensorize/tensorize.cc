@@ -188,7 +188,7 @@ std::vector<const Item *> with_instructions(Build &b, const Module &m, const Tar
   for (Sym use : called) features.push_back({Feature::Use, use, kNowhere, {}});
   Target t = *item;
   t.notes.attrs = b.list(target.attrs), t.comment = {};
-  if (auto *there = as<Target>(m.find(item->name))) {  // the module's own, or of an earlier run: what is new goes behind
+  if (auto *there = as<Target>(m.find(item->name))) {  // its own, or of an earlier run: what is new goes behind
     std::vector<Feature> all(there->features.begin(), there->features.end());
     for (const Feature &f : features)
       if (std::none_of(all.begin(), all.end(), [&](auto &g) { return g.kind == f.kind && g.name == f.name; }))

@@ -68,7 +68,8 @@ template <class A, class B> void dot(int c, int a, int b) {
       for (int n = 0; n < 16; n++) {
         uint32_t sum;
         memcpy(&sum, &tile[c][m][4 * n], 4);
-        for (int l = 0; l < 4; l++) sum += uint32_t(int32_t(A(tile[a][m][4 * k + l])) * int32_t(B(tile[b][k][4 * n + l])));
+        for (int l = 0; l < 4; l++)
+          sum += uint32_t(int32_t(A(tile[a][m][4 * k + l])) * int32_t(B(tile[b][k][4 * n + l])));
         memcpy(&tile[c][m][4 * n], &sum, 4);
       }
 }
