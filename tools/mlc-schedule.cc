@@ -5,6 +5,7 @@
 #include "pass/command.h"
 #include "pass/verify.h"
 #include "sched/apply.h"
+#include "sched/step.h"
 #include "text/text.h"
 
 namespace mlc {

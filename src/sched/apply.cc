@@ -5,55 +5,23 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/near.h"
-#include "ops/expr.h"
 #include "sched/layout.h"
-#include "sched/primitives.h"
+#include "sched/step.h"
 #include "text/text.h"
 
 namespace mlc {
 
 namespace {
 
-const Primitive *primitive_of(Build &b, const Step &step, const ScheduleOptions &options) {
-  std::string name(b.text(step.call->callee));
-  const Primitive *p = step.call->global ? nullptr : find_primitive(name);
-  if (!p) {
-    std::vector<std::string> known;
-    for (const Primitive &x : primitives())
-      known.emplace_back(x.name);
-    std::vector<std::string> near = near_names(name, known, 1);
-    bad_step(step.call->at, "there is no step {}{}", name,
-             near.empty() ? "; mlc-sched(5) lists them" : "; is it " + near[0] + "?");
-  }
-  size_t n = step.call->args.size();
-  if (n < p->least || n > p->most) bad_step(step.call->at, "{}: expected {}", counted(n, "argument"), p->usage);
-  for (const Attr &a : step.attrs) {
-    std::string key(b.text(a.key));
-    if (fmt::format(" {} ", p->attrs).find(" " + key + " ") == std::string::npos)
-      bad_step(a.at, "{} has no attribute {}{}", name, key,
-               p->attrs.empty() ? "" : fmt::format("; it knows {}", p->attrs));
-  }
-  if (p->unsafe && !options.unsafe) bad_step(step.call->at, "{} may change results: it needs --unsafe", name);
-  return p;
-}
-
 // One script on one kernel. Null: it was refused.
 const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &script, const ScheduleOptions &options,
                   Diag &diag, std::vector<const Step *> &done, std::vector<LayoutChange> &layouts) {
   State s(b, m, f);
-  std::vector<Step> steps;
   int line = 0;
   for (const Step &step : script.steps) {
     std::string name(b.text(step.call->callee));
     try {
-      const Primitive *p = primitive_of(b, step, options);
-      Args args(s, step, options.seed, line++);
-      p->run(s, args);
-      check_marks(s);
-      for (auto &[key, h] : s.handles)
-        if (h.node && h.gone.empty() && !s.tree.contains(s.tree.root(), h.node)) h.gone = print_step(b, step);
-      done.push_back(b.arena.make(args.step()));
+      done.push_back(b.arena.make(run_step(s, step, options.seed, line++, options.unsafe)));
     } catch (const BadStep &e) {
       diag.error(e.at, "{}: {}", name, e.message);
       return nullptr;
@@ -75,19 +43,6 @@ std::string as_name(const Build &b, const Schedule &s) {
 }
 
 }  // namespace
-
-std::string print_step(const Build &b, const Step &step) {
-  std::string out;
-  for (Sym r : step.results)
-    out += (out.empty() ? "" : ", ") + print_name(b, r);
-  if (!out.empty()) out += " = ";
-  out += print(b, static_cast<const Expr *>(step.call));
-  if (step.attrs.empty()) return out;
-  out += " {";
-  for (const Attr &a : step.attrs)
-    out += (&a == &step.attrs[0] ? "" : ", ") + print_name(b, a.key) + " = " + print(b, a.value);
-  return out + "}";
-}
 
 bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
                      std::vector<const Schedule *> *trace) {

@@ -24,6 +24,4 @@ struct ScheduleOptions {
 bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
                      std::vector<const Schedule *> *trace);
 
-std::string print_step(const Build &b, const Step &step);  // i0, i1 = split(i, [_, 16]) {k = v}
-
 }  // namespace mlc

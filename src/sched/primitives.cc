@@ -46,6 +46,8 @@ static constexpr Primitive kPrimitives[] = {
     {"pad_einsum", "pad_einsum(block, [multiples])", 2, 2, pad_einsum, ""},
     {"distribute", "distribute(block)", 1, 1, distribute, ""},
     {"pack_einsum", "i, j, k = pack_einsum(block, [[axes], ..], [multiples])", 3, 3, pack_einsum, "copy depth"},
+    {"lift_padding", "padded = lift_padding(block, buffer)", 2, 2, lift_padding, ""},
+    {"round_up", "round_up(block, [multiples])", 2, 2, round_up, ""},
     // notes
     {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, ""},
     {"unannotate", "unannotate([loop or block,] \"key\")", 1, 2, unannotate, ""},

@@ -9,7 +9,8 @@ using PrimitiveRun = void(State &s, Args &a);
 PrimitiveRun get_loops, get_child_blocks, get_producers, get_consumers, get_output_blocks, sample_categorical,
     sample_perfect_tile, sample_partitioned_tile, sample_compute_location, split, loop_partition, fuse, merge, reorder,
     reorder_block_iter_var, add_unit_loop, parallel, vectorize, unroll, bind, compute_at, reverse_compute_at,
-    compute_inline, reverse_compute_inline, decompose_reduction, rfactor, contract, fuse_reduction_epilogue, blockize, tensorize, decompose_padding, pad_einsum,
+    compute_inline, reverse_compute_inline, decompose_reduction, rfactor, contract, fuse_reduction_epilogue, blockize, tensorize, decompose_padding, pad_einsum, lift_padding,
+    round_up,
     pack_einsum, distribute, annotate, unannotate, enter_postproc;
 
 std::string_view kind_name(const For &f);  // parallel, vectorized, unrolled, bound to threadIdx.x

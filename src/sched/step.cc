@@ -1,0 +1,59 @@
+#include "sched/step.h"
+
+#include "base/near.h"
+#include "sched/primitives.h"
+#include "text/text.h"
+
+namespace mlc {
+
+namespace {
+
+const Primitive *primitive_of(Build &b, const Step &step, bool unsafe) {
+  std::string name(b.text(step.call->callee));
+  const Primitive *p = step.call->global ? nullptr : find_primitive(name);
+  if (!p) {
+    std::vector<std::string> known;
+    for (const Primitive &x : primitives())
+      known.emplace_back(x.name);
+    std::vector<std::string> near = near_names(name, known, 1);
+    bad_step(step.call->at, "there is no step {}{}", name,
+             near.empty() ? "; mlc-sched(5) lists them" : "; is it " + near[0] + "?");
+  }
+  size_t n = step.call->args.size();
+  if (n < p->least || n > p->most) bad_step(step.call->at, "{}: expected {}", counted(n, "argument"), p->usage);
+  for (const Attr &a : step.attrs) {
+    std::string key(b.text(a.key));
+    if (fmt::format(" {} ", p->attrs).find(" " + key + " ") == std::string::npos)
+      bad_step(a.at, "{} has no attribute {}{}", name, key,
+               p->attrs.empty() ? "" : fmt::format("; it knows {}", p->attrs));
+  }
+  if (p->unsafe && !unsafe) bad_step(step.call->at, "{} may change results: it needs --unsafe", name);
+  return p;
+}
+
+}  // namespace
+
+std::string print_step(const Build &b, const Step &step) {
+  std::string out;
+  for (Sym r : step.results)
+    out += (out.empty() ? "" : ", ") + print_name(b, r);
+  if (!out.empty()) out += " = ";
+  out += print(b, static_cast<const Expr *>(step.call));
+  if (step.attrs.empty()) return out;
+  out += " {";
+  for (const Attr &a : step.attrs)
+    out += (&a == &step.attrs[0] ? "" : ", ") + print_name(b, a.key) + " = " + print(b, a.value);
+  return out + "}";
+}
+
+Step run_step(State &s, const Step &step, uint64_t seed, int line, bool unsafe) {
+  const Primitive *p = primitive_of(s.b, step, unsafe);
+  Args args(s, step, seed, line);
+  p->run(s, args);
+  check_marks(s);
+  for (auto &[key, h] : s.handles)
+    if (h.node && h.gone.empty() && !s.tree.contains(s.tree.root(), h.node)) h.gone = print_step(s.b, step);
+  return args.step();
+}
+
+}  // namespace mlc
