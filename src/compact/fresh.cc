@@ -65,8 +65,23 @@ bool Trace::closed(const Write &w, const Cond &c) const {
   return (c.loop != kNoLoop && c.loop >= w.depth) || mentions_any(c.holds, Iters(w.access.iters).subspan(w.depth));
 }
 
-// The read stands in loops like those of the write, under its conditions.
+// The read stands in loops like those of the write, under its conditions; what loops are called does not matter.
 bool Trace::same(const Write &w, const Access &read) {
+  if (read.iters.size() != w.access.iters.size()) return same_names(w, read);
+  Substitution names;
+  for (size_t i = w.depth; i < read.iters.size(); i++)
+    if (Sym own = read.iters[i].name, other = w.access.iters[i].name; own != other) names[own] = b_.name(other);
+  if (names.empty()) return same_names(w, read);
+  Access renamed = read;
+  auto rename = [&](const Expr *&e) { e = e ? simplify(b_, substitute(b_, e, names), known_) : e; };
+  for (Side &s : renamed.at) rename(s.lo), rename(s.extent);
+  for (Cond &c : renamed.conds) c.holds = substitute(b_, c.holds, names);
+  for (size_t i = w.depth; i < read.iters.size(); i++)
+    renamed.iters[i].name = w.access.iters[i].name, rename(renamed.iters[i].extent);
+  return same_names(w, read) || same_names(w, renamed);
+}
+
+bool Trace::same_names(const Write &w, const Access &read) {
   auto equal_or_null = [](const Expr *x, const Expr *y) { return x == y || (x && y && equal(x, y)); };
   for (size_t d = 0; d < read.at.size(); d++)
     if (!equal_or_null(w.access.at[d].lo, read.at[d].lo) || !equal_or_null(w.access.at[d].extent, read.at[d].extent))

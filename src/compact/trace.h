@@ -66,6 +66,7 @@ class Trace {
   bool starts(const Side &s, const Expr *at) const;  // no later than there
   bool ends(const Side &s, const Expr *at) const;    // no sooner
   bool same(const Write &w, const Access &read);
+  bool same_names(const Write &w, const Access &read);
   bool holds_now(const Write &w, const Access &read);
   bool closed(const Write &w, const Cond &c) const;
   std::optional<Region> box(const Write &w);

@@ -1,0 +1,70 @@
+#include "tile/facts.h"
+
+#include <algorithm>
+
+#include "arith/affine.h"
+#include "sched/regions.h"
+
+namespace mlc {
+
+const AxisFact *BlockFacts::axis(Sym name) const {
+  for (const AxisFact &a : axes)
+    if (a.name == name) return &a;
+  return nullptr;
+}
+
+double BlockFacts::turns() const {
+  double n = 1;
+  for (const AxisFact &a : axes) n *= double(a.extent < 0 ? kUnknownExtent : a.extent);
+  return n;
+}
+
+bool mentions(const Load *l, Sym axis) {
+  return std::any_of(l->index.begin(), l->index.end(), [&](const Expr *e) { return mentions(e, axis); });
+}
+
+BlockFacts facts_of(Script &s, Sym block) {
+  BlockFacts f;
+  Place *n = s.state().find_block(block);
+  if (!n || n->nest) return f;
+  const Block &k = *n->block();
+  f.name = block, f.has_init = !k.inits.empty(), f.guarded = k.guard;
+  for (const Axis &x : k.axes) {
+    int64_t extent;
+    f.axes.push_back({x.name, x.kind != AxisKind::Spatial, int_value(x.domain, &extent) ? extent : -1});
+    f.reduces |= x.kind != AxisKind::Spatial;
+  }
+  auto *st = k.body.size() == 1 ? as<Store>(k.body[0]) : nullptr;
+  if (st && !st->atomic) f.target = st->target, f.value = st->value;
+  each_stmt(k.body, [&](const Stmt *x) {
+    rewrite_exprs(s.b, x, [&](const Expr *e) {
+      auto *l = as<Load>(e);
+      bool own = l && f.target && l->buffer == f.target->buffer && !l->global;
+      if (l && !own && std::none_of(f.loads.begin(), f.loads.end(), [&](auto *o) { return equal(o, l); }))
+        f.loads.push_back(l);
+      return e;
+    });
+  });
+  return f;
+}
+
+Along along(Script &s, const BlockFacts &f, const Load *l, Sym axis) {
+  if (!mentions(l, axis)) return Along::Still;
+  for (size_t d = 0; d + 1 < l->index.size(); d++)
+    if (mentions(l->index[d], axis)) return Along::Strided;
+  Known known(s.state(), s.state().find_block(f.name), true);
+  auto a = affine(s.b, l->index.back(), s.b.one(axis), known);
+  return a && is_int(a->coefs[0], 1) ? Along::Unit : Along::Strided;
+}
+
+Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops) {
+  for (const Axis &x : s.state().find_block(block)->block()->axes) {
+    auto *v = as<Name>(x.binding);
+    if (x.name != axis || !v) continue;
+    for (Sym l : loops)
+      if (Place *n = s.place(l); n && n->loop() && n->loop()->iter.name == v->name) return l;
+  }
+  return {};
+}
+
+}  // namespace mlc

@@ -1,0 +1,40 @@
+// What rules ask of a block: its axes, what it reads and writes along them.
+#pragma once
+#include "tile/script.h"
+
+namespace mlc {
+
+struct AxisFact {
+  Sym name;
+  bool reduce;
+  int64_t extent;  // -1: no constant
+};
+
+// How a subscripted element moves with an axis.
+enum class Along : uint8_t {
+  Still,    // not at all
+  Unit,     // by one element in memory
+  Strided,  // by more, or in a way that is not known
+};
+
+struct BlockFacts {
+  Sym name;
+  std::vector<AxisFact> axes;
+  const Load *target = nullptr;  // of its single store; null: it has another form
+  const Expr *value = nullptr;
+  std::vector<const Load *> loads;  // of all, but the target's own; each once
+  bool reduces = false, has_init = false, guarded = false;
+
+  const AxisFact *axis(Sym name) const;
+  double turns() const;  // symbols count as kUnknownExtent
+};
+inline constexpr int64_t kUnknownExtent = 64;  // what a rule takes for a size that it does not know
+
+// Null name: there is no such block.
+BlockFacts facts_of(Script &s, Sym block);
+Along along(Script &s, const BlockFacts &f, const Load *l, Sym axis);
+bool mentions(const Load *l, Sym axis);
+// The loop of the script that an axis of a block is, among loops that get_loops gave; Sym{}: it is none alone.
+Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops);
+
+}  // namespace mlc

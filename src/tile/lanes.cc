@@ -1,0 +1,161 @@
+// The axis that the result lies along goes into lanes; a reduction over other axes runs inside, in a register.
+//
+//   y[i, j] = f(x[i, j])                            ->  for i, j0 { for v in lanes { y[i, j0 * 16 + v] = .. } }
+//   y[c, h, w] = max(x[c, h * 2 + p, w * 2 + q])    ->  for c, h, w0 { acc; for p, q { lanes }; y = acc }
+#include <algorithm>
+
+#include "sched/regions.h"
+#include "tile/rules.h"
+
+namespace mlc {
+
+namespace {
+
+class Lanes {
+ public:
+  Lanes(Kernel &k, Sym block) : k_(k), s_(k.s), b_(k.s.b), f_(facts_of(k.s, block)) {}
+
+  bool run() {
+    if (!f_.target || f_.guarded || f_.axes.empty()) return false;
+    const Type *t = s_.state().type_of_buffer(f_.target->buffer);
+    lanes_ = k_.machine.lanes(t->elem);
+    std::string why;
+    if (lanes_ <= 1) return parallel_only(), true;
+    const AxisFact *lane = nullptr;
+    for (const AxisFact &a : f_.axes)
+      if (!a.reduce && a.extent != 1 && along(s_, f_, f_.target, a.name) == Along::Unit) lane = &a;
+    if (!lane) return parallel_only(), false;
+    // Gathers alone are no better than elements one by one.
+    size_t unit = 0, strided = 0;
+    for (const Load *l : f_.loads) {
+      Along way = along(s_, f_, l, lane->name);
+      unit += way == Along::Unit, strided += way == Along::Strided;
+    }
+    bool arithmetic = f_.value->kind != Kind::Load;
+    if (strided > unit && !arithmetic) return parallel_only(), false;
+    if (lane->extent > 0 && lane->extent < 4) return parallel_only(), false;
+    if (s_.attempt([&] { take(*lane, true); }, &why) || s_.attempt([&] { take(*lane, false); }, &why)) return true;
+    k_.remarks.push_back(fmt::format("{}: no lanes: {}", b_.text(f_.name), why));
+    return parallel_only(), false;
+  }
+
+ private:
+  const Expr *name(Sym s) { return b_.name(s); }
+
+  void take(const AxisFact &lane, bool fuses) {
+    Sym block = f_.name;
+    if (f_.reduces && !f_.has_init) throw BadStep{kNowhere, "it has no initialiser"};
+    Sym out{};
+    if (f_.reduces)  // the accumulator of a turn is a register
+      out = s_.run("cache_write", {name(block), name(f_.target->buffer), name(b_.sym("local"))},
+                   {std::string(b_.text(block)) + ".out"})[0];
+    std::vector<Sym> loops = s_.loops(block), own, reduce;
+    for (Sym l : loops)
+      if (alone(s_.place(l))) own.push_back(l);
+    Sym l = out || !fuses ? Sym{} : fuse_trailing(own);
+    bool fused = bool(l);
+    if (!fused) l = loop_of_axis(s_, block, lane.name, own);
+    if (!l) throw BadStep{kNowhere, fmt::format("axis {} is no loop of its own", b_.text(lane.name))};
+    int64_t n = s_.extent(l), lanes = lanes_;
+    while (n > 0 && lanes / 2 >= n) lanes /= 2;
+    std::string base(b_.text(lane.name));
+    auto parts = s_.split(l, {0, lanes}, {base + "0", base + "1"});
+    std::vector<Sym> order;
+    for (const AxisFact &a : f_.axes)
+      if (Sym x = a.name == lane.name || fused ? Sym{} : loop_of_axis(s_, block, a.name, own)) {
+        if (a.reduce) reduce.push_back(x);
+        else order.push_back(x);
+      }
+    bool last = l == own.back() || fused;
+    order.push_back(parts[0]);
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    order.push_back(parts[1]);
+    if (!last) s_.reorder(order);
+    s_.mark("vectorize", parts[1]);
+    if (out) {
+      Sym init = s_.run("decompose_reduction", {name(block), name(reduce.at(0))}, {std::string(b_.text(block)) + ".init"})[0];
+      s_.run("reverse_compute_at", {name(out), name(parts[0])});
+      s_.mark("vectorize", s_.loops(out).back());
+      for (Sym r : reduce)
+        if (int64_t turns = s_.extent(r); turns > 0 && turns <= 8) s_.mark("unroll", r);
+      k_.done.insert({out, init});
+    }
+    k_.done.insert(block);
+    if (n > 0 && n % lanes && n > lanes && !k_.machine.masks)
+      s_.run("loop_partition", {name(parts[0]), s_.integers({n / lanes, 1})}, {base + "a", base + "b"});
+    else
+      parallel(parts[0]);
+  }
+
+  // Nothing but this loop stands in what is around it, up to the kernel or what is shared.
+  static bool alone(Place *n) {
+    for (; n && n->loop(); n = n->kids[0][0])
+      if (n->kids[0].size() != 1) return false;
+    return true;
+  }
+
+  // Trailing loops that every access passes in one go, or not at all: y[i, j, k] = x[i, j, k] * c[i]   ->   j, k fused.
+  Sym fuse_trailing(const std::vector<Sym> &loops) {
+    size_t n = f_.axes.size(), together = 1;
+    for (; together < n; together++) {
+      bool all = passes(f_.target, n - 1 - together);
+      for (const Load *l : f_.loads) all = all && passes(l, n - 1 - together);
+      if (!all) break;
+    }
+    if (together < 2 || loops.size() < together) return {};
+    std::vector<const Expr *> last;
+    for (size_t i = loops.size() - together; i < loops.size(); i++) last.push_back(name(loops[i]));
+    return s_.run("fuse", last, {"f"})[0];
+  }
+
+  // Axes from `first` on are the last subscripts in their order and of their whole extents, or none of them is there.
+  bool passes(const Load *l, size_t first) {
+    size_t n = f_.axes.size() - first, r = l->index.size();
+    bool none = true;
+    for (size_t i = first; i < f_.axes.size(); i++) none &= !mentions(l, f_.axes[i].name);
+    if (none) return true;
+    const Type *t = l->global ? nullptr : s_.state().type_of_buffer(l->buffer);
+    if (r < n || !t) return false;
+    for (size_t i = 0; i < n; i++) {
+      auto *v = as<Name>(l->index[r - n + i]);
+      const AxisFact &a = f_.axes[first + i];
+      int64_t dim;
+      if (!v || v->name != a.name) return false;
+      if (i && (!int_value(t->dims[r - n + i], &dim) || dim != a.extent)) return false;
+    }
+    for (size_t d = 0; d + n < r; d++)
+      for (size_t i = first; i < f_.axes.size(); i++)
+        if (mlc::mentions(l->index[d], f_.axes[i].name)) return false;
+    return true;
+  }
+
+  void parallel_only() { parallel({}); }
+
+  // The outermost loop, if it has turns enough to share; a loop of vectors alone in chunks.
+  void parallel(Sym vectors) {
+    if (f_.turns() < 1 << 18) return;
+    std::vector<Sym> loops = s_.loops(f_.name);
+    if (loops.empty()) return;
+    Place *first = s_.place(loops[0]);
+    if (vectors && first == s_.place(vectors)) {
+      s_.attempt([&] {
+        auto parts = s_.split(vectors, {0, 1024}, {"chunk", "c"});
+        s_.mark("parallel", parts[0]);
+      }, nullptr);
+    } else {
+      s_.attempt([&] { s_.mark("parallel", loops[0]); }, nullptr);
+    }
+  }
+
+  Kernel &k_;
+  Script &s_;
+  Build &b_;
+  BlockFacts f_;
+  int64_t lanes_ = 1;
+};
+
+}  // namespace
+
+bool tile_lanes(Kernel &k, Sym block) { return Lanes(k, block).run(); }
+
+}  // namespace mlc

@@ -1,0 +1,128 @@
+// Rows one by one: what a row's reductions and elements need is computed beside each other, while the row is in the
+// cache; a sum runs in several vectors of partial sums, which are added up at its end.
+//
+//   for i { s[i] = sum(x[i, :]) }; for i { y[i, :] = x[i, :] / s[i] }
+//   ->  for i { part = 0 (4 vectors); for k0 { part += x[i, k0 * 64 +: 64] }; s = sum of part; y[i, :] = x[i, :] / s }
+#include <algorithm>
+
+#include "sched/combine.h"
+#include "sched/regions.h"
+#include "tile/rules.h"
+
+namespace mlc {
+
+namespace {
+
+class Rows {
+ public:
+  explicit Rows(Kernel &k) : k_(k), s_(k.s), b_(k.s.b) {}
+
+  bool run() {
+    std::vector<Sym> all;
+    for (Place *n : s_.state().blocks())
+      if (!n->nest) all.push_back(n->block()->name);
+    std::vector<Sym> reductions;
+    for (Sym n : all) {
+      BlockFacts f = facts_of(s_, n);
+      if (k_.done.count(n)) return false;
+      if (f.reduces && in_lanes(f)) reductions.push_back(n);
+    }
+    if (reductions.empty()) return false;
+    std::string why;
+    if (all.size() > 1 && !s_.attempt([&] { together(all, reductions); }, &why))
+      k_.remarks.push_back(fmt::format("rows of {} do not go together: {}", b_.text(all.back()), why));
+    k_.rows = true;
+    for (Sym r : reductions) {
+      if (k_.machine.strict) continue;
+      if (s_.attempt([&] { partial_sums(r); }, &why)) k_.done.insert(r);
+      else k_.remarks.push_back(fmt::format("{}: no partial sums in lanes: {}", b_.text(r), why));
+    }
+    return true;
+  }
+
+ private:
+  // The last axis is reduced and lies together in what it reads; it fills a few vectors.
+  bool in_lanes(const BlockFacts &f) {
+    if (!f.has_init || f.guarded || !f.axes.back().reduce) return false;
+    const AxisFact &a = f.axes.back();
+    bool unit = false;
+    for (const Load *l : f.loads) unit |= along(s_, f, l, a.name) == Along::Unit;
+    return unit && (a.extent < 0 || a.extent >= 2 * lanes(f));
+  }
+  int64_t lanes(const BlockFacts &f) {
+    if (!f.target) return 1;
+    return k_.machine.lanes(s_.state().type_of_buffer(f.target->buffer)->elem);
+  }
+
+  // Blocks in front of the last one go into its loop over rows.
+  void together(const std::vector<Sym> &all, const std::vector<Sym> &reductions) {
+    size_t rows = 0;
+    for (const AxisFact &a : facts_of(s_, reductions[0]).axes) rows += !a.reduce;
+    std::vector<Sym> loops = s_.loops(all.back());
+    if (!rows || loops.size() < rows) return;
+    Sym at = loops[rows - 1];
+    for (size_t i = all.size() - 1; i-- > 0;) s_.run("compute_at", {b_.name(all[i]), b_.name(at)});
+  }
+
+  void partial_sums(Sym block) {
+    BlockFacts f = facts_of(s_, block);
+    int64_t v = lanes(f), e = f.axes.back().extent, rows = 0;
+    if (v == 1) v = 4;  // scalar partial sums hide the latency of one
+    int64_t many = e < 0 || e >= 8 * v ? 4 : 1;
+    for (const AxisFact &a : f.axes) rows += !a.reduce;
+    Combine c = combine_of(s_.state(), s_.state().find_block(block));
+    std::vector<Sym> loops = s_.loops(block);
+    std::string base(b_.text(block));
+    auto parts = s_.split(loops.back(), {0, v * many}, {"k0", "k1"});
+    bool exact = e >= 0 && e % (v * many) == 0;
+    Sym part = s_.run("rfactor", {b_.name(parts[1]), b_.integer(rows)}, {base + ".part"})[0];
+    if (k_.machine.fma && c.fold == "sum") s_.attempt([&] { s_.run("contract", {b_.name(part)}); }, nullptr);
+    s_.run("set_scope", {b_.name(part), b_.name(part), b_.name(b_.sym("local"))});
+    loops = s_.loops(part);
+    Sym turns = loops[loops.size() - 2];
+    in_registers(loops.back(), many, v);
+    k_.done.insert(s_.run("decompose_reduction", {b_.name(part), b_.name(turns)}, {base + ".part.init"})[0]);
+    k_.done.insert(part);
+    if (!exact) split_end(turns, f.axes.back(), v * many);
+    if (many > 1) {
+      loops = s_.loops(block);
+      auto across = s_.split(loops.back(), {many, v}, {"k2", "k3"});
+      Sym lane = s_.run("rfactor", {b_.name(across[1]), b_.integer(rows)}, {base + ".lane"})[0];
+      s_.run("set_scope", {b_.name(lane), b_.name(lane), b_.name(b_.sym("local"))});
+      loops = s_.loops(lane);
+      s_.mark("unroll", loops[loops.size() - 2]);
+      s_.mark(vectors() ? "vectorize" : "unroll", loops.back());
+      k_.done.insert(s_.run("decompose_reduction", {b_.name(lane), b_.name(loops[loops.size() - 2])}, {base + ".lane.init"})[0]);
+      k_.done.insert(lane);
+    }
+  }
+
+  bool vectors() const { return k_.machine.vector_bytes > 0; }
+
+  void in_registers(Sym loop, int64_t many, int64_t v) {
+    if (many > 1) {
+      auto parts = s_.split(loop, {many, v}, {"k1a", "k1b"});
+      s_.mark("unroll", parts[0]);
+      loop = parts[1];
+    }
+    s_.mark(vectors() ? "vectorize" : "unroll", loop);
+  }
+
+  // Whole turns without a question, then the rest.
+  void split_end(Sym turns, const AxisFact &a, int64_t step) {
+    const Expr *n = a.extent < 0 ? nullptr : b_.integer(a.extent / step);
+    if (!n || a.extent < step) return;
+    s_.attempt([&] { s_.run("loop_partition", {b_.name(turns), b_.make_list(b_.list({n, static_cast<const Expr *>(b_.name(b_.sym("_")))}))}, {"k.main", "k.rest"}); },
+               nullptr);
+  }
+
+  Kernel &k_;
+  Script &s_;
+  Build &b_;
+};
+
+}  // namespace
+
+bool tile_rows(Kernel &k) { return Rows(k).run(); }
+
+}  // namespace mlc
