@@ -193,20 +193,24 @@ void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p)
   if (!check(*p.stage.build, p.stage.module, diag)) failed("check after import: {}", first_line(diag.messages()[0]));
 }
 
-void passes(Program &stage, Route route, const std::vector<std::string> &without) {
+void passes(Program &stage, const CaseOptions &how) {
+  bool must_plan = how.route >= Route::Cpp, cuda = how.route == Route::CudaSim;
+  Options given;
+  if (!how.target.empty()) given.values["target"] = {how.target};
   for (const Pass *pass : usual_passes()) {
-    if (std::find(without.begin(), without.end(), pass->name) != without.end()) continue;
-    if (route == Route::CudaSim && pass->name == std::string_view("plan")) continue;  // after mlc-sync
+    if (std::find(how.without.begin(), how.without.end(), pass->name) != how.without.end()) continue;
+    std::string_view name = pass->name;
+    if (cuda && (name == "tile" || name == "compact" || name == "plan")) continue;  // mlc-sync binds and plans
     Module before = stage.module;  // nodes never change
     char *text = nullptr;
     size_t size = 0;
     FILE *errors = open_memstream(&text, &size);
-    bool ok = run_pass(*pass, {}, stage, false, errors);
+    bool ok = run_pass(*pass, options_for(*pass, given), stage, false, errors);
     fclose(errors);
     std::string message = first_line({text, size});
     free(text);
     bool unplanned =
-        route < Route::Cpp && pass->name == std::string_view("plan") && message.find("cannot be planned") != std::string::npos;
+        !must_plan && name == "plan" && message.find("cannot be planned") != std::string::npos;
     if (unplanned) stage.module = before;
     else if (!ok && message.find("mlc-run alone") != std::string::npos) skipped("not supported here: {}", message);
     else if (!ok) failed("{}: {}", pass->name, message);
@@ -393,7 +397,7 @@ std::optional<CaseResult> prepare(const Case &c, std::map<std::string, std::stri
     p = Prepared();
     import(c, std::move(bind), p);
     if (options.adapt) options.adapt(*p.stage.build, p.stage.module);
-    if (options.route != Route::Interp) passes(p.stage, options.route, options.without);
+    if (options.route != Route::Interp) passes(p.stage, options);
     if (emits(options)) emit(c, p, options);
     return {};
   } catch (const Stop &s) {

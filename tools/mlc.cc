@@ -28,7 +28,7 @@ constexpr OptionSpec kOptions[] = {
     {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
     {"emit", "FORM", "cpp; llvm, LLVM's assembly; or obj, an object file"},
     {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
-    {"target", "TARGET", "the machine to emit for: generic"},
+    {"target", "TARGET", "the machine to schedule for: a name, or a FILE.mlc that holds it; generic"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
     {"include,I", "DIR", "look for weight files here first; repeated"},
     {"library,l", "NAME", "map operators to functions of blas, onednn, cublaslt, or of a FILE.mlc; repeated"},
@@ -57,8 +57,6 @@ class Driver {
   int run() {
     if (options_.files.size() != 1) return usage(fmt::format("expected one MODEL, found {}", options_.files.size()));
     if (!options_.has("output")) return usage("expected -o DIR");
-    if (options_.get("target", "generic") != "generic")
-      return usage(fmt::format("--target {}: there is generic only", options_.get("target")));
     model_ = options_.files[0];
     codegen_.cpp.name = options_.get("name", model_name(model_));
     if (project_name(codegen_.cpp.name) != codegen_.cpp.name)
@@ -99,7 +97,7 @@ class Driver {
     if (!import() || !kept("import")) return 1;
     said("import");
     for (const Pass *pass : passes()) {
-      if (!run_pass(*pass, given(*pass), stage_, verbose_, stderr) || !kept(pass->name)) return failed();
+      if (!run_pass(*pass, options_for(*pass, options_), stage_, verbose_, stderr) || !kept(pass->name)) return failed();
       said(pass->name);
     }
     Diag diag("codegen", stage_.source.get());
@@ -127,15 +125,6 @@ class Driver {
     auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
     if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));
     return all;
-  }
-
-  // --strict goes to the passes that have it.
-  Options given(const Pass &pass) const {
-    Options o;
-    auto is = [](const OptionSpec &s) { return s.name == std::string_view("strict"); };
-    if (options_.has("strict") && std::any_of(pass.options.begin(), pass.options.end(), is)) o.values["strict"];
-    if (&pass == pass_named("dispatch")) o.values["library"] = options_.all("library");
-    return o;
   }
 
   bool is_text() const { return text_ || model_.ends_with(".mlc"); }
@@ -169,8 +158,10 @@ class Driver {
     s += " " + shell(model_);
     for (const Pass *p : passes()) {
       s += std::string(" | mlc-") + p->name;
-      for (const std::string &l : given(*p).all("library")) s += " -l " + shell(l);
-      if (given(*p).has("strict")) s += " --strict";
+      for (auto &[name, values] : options_for(*p, options_).values) {
+        if (values.empty()) s += " --" + name;
+        for (const std::string &v : values) s += " --" + name + (v.empty() ? "" : " " + shell(v));
+      }
     }
     s += " | mlc-codegen --name " + codegen_.cpp.name;
     if (options_.has("emit")) s += " --emit " + options_.get("emit");

@@ -1,5 +1,7 @@
 #include "pipeline.h"
 
+#include <algorithm>
+
 #include "passes.h"
 #include "text/text.h"
 
@@ -13,9 +15,17 @@ const Pass *pass_named(std::string_view name) {
 
 std::vector<const Pass *> usual_passes() {
   std::vector<const Pass *> passes;
-  for (const char *name : {"simplify", "fuse", "lower", "plan"})
+  for (const char *name : {"simplify", "fuse", "lower", "tile", "compact", "plan"})
     if (const Pass *p = pass_named(name)) passes.push_back(p);
   return passes;
+}
+
+Options options_for(const Pass &pass, const Options &given) {
+  Options o;
+  for (const char *name : {"strict", "target", "library"})
+    if (std::any_of(pass.options.begin(), pass.options.end(), [&](auto &s) { return std::string_view(s.name).starts_with(name); }))
+      if (auto it = given.values.find(name); it != given.values.end()) o.values.insert(*it);
+  return o;
 }
 
 bool reread(Program &stage, const std::string &name, FILE *errors, const std::string &tool) {

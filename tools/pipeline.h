@@ -9,8 +9,10 @@
 
 namespace mlc {
 
-// The passes that are usual between import and codegen, in order: simplify, fuse, lower, plan.
+// The passes that are usual between import and codegen, in order: simplify, fuse, lower, tile, compact, plan.
 std::vector<const Pass *> usual_passes();
+// Of what was given to the whole pipe, --strict and --target, what the pass has.
+Options options_for(const Pass &pass, const Options &given);
 const Pass *pass_named(std::string_view name);  // null if there is none
 
 // A module with what its nodes live in.

@@ -115,7 +115,7 @@ class Engine {
   std::unordered_map<PolyId, const Expr *> expr_memo_;
   std::unordered_map<AtomId, std::vector<Poly>> facts_memo_;
   std::unordered_set<AtomId> open_;        // intervals under way
-  int steps_ = 0, fact_depth_ = 0;         // of the first of them; facts followed to this place
+  int steps_ = 0, asked_ = 0, fact_depth_ = 0;  // of the first of them; facts followed to this place
   bool cut_ = false;                       // one was asked for within itself
   std::unordered_set<PolyId> seen_;        // of the proof under way
   int budget_ = 0, splits_ = 0, spent_ = 0;

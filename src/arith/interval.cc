@@ -50,9 +50,10 @@ Interval Engine::interval(const Poly &p) {
 // except for the first question.
 Interval Engine::interval(AtomId a) {
   if (auto it = interval_memo_.find(a); it != interval_memo_.end()) return it->second;
+  constexpr int kAsked = 2000;  // what is not remembered may be asked again and again
   bool first = open_.empty();
-  if (first) steps_ = 0, cut_ = false;
-  if (!open_.insert(a).second) {
+  if (first) steps_ = 0, asked_ = 0, cut_ = false;
+  if (++asked_ > kAsked || !open_.insert(a).second) {
     cut_ = true;
     return {};
   }

@@ -67,4 +67,28 @@ Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops) 
   return {};
 }
 
+Sym epilogue_of(Script &s, const BlockFacts &reduction) {
+  State &st = s.state();
+  Build &b = s.b;
+  Sym block = reduction.name, buffer = reduction.target->buffer;
+  std::vector<Place *> users;
+  if (st.alloc_of(buffer)) users = consumers(st, st.find_block(block));
+  BlockFacts f = users.size() == 1 && users[0]->block() ? facts_of(s, users[0]->block()->name) : BlockFacts{};
+  const Load *read = nullptr;
+  size_t reads = 0;
+  for (const Load *l : f.loads)
+    if (!l->global && l->buffer == buffer) read = l, reads++;
+  bool points = reads == 1 && f.target && !f.reduces && !f.guarded;
+  if (points)
+    for (const Expr *e : read->index) points &= e->kind == Kind::Name && f.axis(to<Name>(e).name);
+  if (points)
+    for (const AxisFact &a : f.axes) points &= a.extent == 1 || mentions(read, a.name);  // no broadcast
+  const Expr *local = b.name(b.sym("local"));
+  if (points) {
+    s.run("set_scope", {b.name(block), b.name(buffer), local});
+    return f.name;
+  }
+  return s.run("cache_write", {b.name(block), b.name(buffer), local}, {std::string(b.text(block)) + ".out"})[0];
+}
+
 }  // namespace mlc

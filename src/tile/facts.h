@@ -37,4 +37,8 @@ bool mentions(const Load *l, Sym axis);
 // The loop of the script that an axis of a block is, among loops that get_loops gave; Sym{}: it is none alone.
 Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops);
 
+// What a reduction's sums go to becomes local: returns the block that takes them from there, the one consumer if it reads
+// them point by point, else a copy that is made.
+Sym epilogue_of(Script &s, const BlockFacts &reduction);
+
 }  // namespace mlc

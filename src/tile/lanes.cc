@@ -47,8 +47,7 @@ class Lanes {
     if (f_.reduces && !f_.has_init) throw BadStep{kNowhere, "it has no initialiser"};
     Sym out{};
     if (f_.reduces)  // the accumulator of a turn is a register
-      out = s_.run("cache_write", {name(block), name(f_.target->buffer), name(b_.sym("local"))},
-                   {std::string(b_.text(block)) + ".out"})[0];
+      out = epilogue_of(s_, f_);
     std::vector<Sym> loops = s_.loops(block), own, reduce;
     for (Sym l : loops)
       if (alone(s_.place(l))) own.push_back(l);
@@ -66,6 +65,7 @@ class Lanes {
         if (a.reduce) reduce.push_back(x);
         else order.push_back(x);
       }
+    if (out && reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
     bool last = l == own.back() || fused;
     order.push_back(parts[0]);
     order.insert(order.end(), reduce.begin(), reduce.end());

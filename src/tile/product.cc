@@ -131,7 +131,7 @@ class Product {
     for (int64_t u = 1; u <= 6; u++)
       for (int64_t r = 1; r <= (row ? 14 : 1); r++) {
         if (r * u + u + 1 > k_.machine.registers) continue;
-        if (row && row->extent > 0 && r > row->extent) continue;
+        if (row && r > (row->extent < 0 ? 4 : row->extent)) continue;  // of an unknown size there may be one
         if (u > 1 && (u - 1) * lanes >= n) continue;
         double fmas = double(r * u), loads = double(r + u);
         double cycles = std::max({fmas * 0.5, loads * 0.5, 4.0}) + 0.05 * loads + 0.2;
@@ -170,7 +170,7 @@ class Product {
     int64_t n = f_.axis(p.lane)->extent;
     bool whole = n >= 0 && n % p.columns() == 0;
     if (p.lift) s_.run("lift_padding", {name(block), name(p.x->buffer)}, {pad_name(p.x->buffer)});
-    Sym out = epilogue(block);
+    Sym out = epilogue_of(s_, f_);
     if (k_.machine.fma && is_float(elem_) && !k_.machine.strict) s_.run("contract", {name(block)});
     std::vector<Attr> pad;
     if (!whole) pad.push_back({b_.sym("pad_value"), kNowhere, is_float(elem_) ? static_cast<const Expr *>(b_.number(0.0)) : b_.integer(0)});
@@ -188,6 +188,7 @@ class Product {
     Sym i0{}, i1{}, j0{}, j1{}, v{};
     for (const AxisFact &a : f_.axes) {
       Sym l = loop_of_axis(s_, block, a.name, loops);
+      if (!l && a.extent == 1) continue;
       if (!l) throw BadStep{kNowhere, fmt::format("axis {} of {} is no loop of its own", b_.text(a.name), b_.text(block))};
       std::string base(b_.text(a.name));
       if (a.name == p.lane) {
@@ -200,6 +201,7 @@ class Product {
         (a.reduce ? reduce : outer).push_back(l);
       }
     }
+    if (reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
     double w_bytes = double(std::max<int64_t>(1, storage_bytes(elem_, 1)));
     for (const AxisFact &a : f_.axes)
       if (mentions(p.w, a.name)) w_bytes *= double(size_of(&a));
@@ -244,28 +246,6 @@ class Product {
       multiples.push_back(m), any |= m > 1;
     }
     if (any) s_.run("round_up", {name(block), s_.integers(multiples)});
-  }
-
-  // The one block that takes the sums out of their buffer, which becomes local: the consumer, else a copy.
-  Sym epilogue(Sym block) {
-    State &st = s_.state();
-    Sym buffer = f_.target->buffer;
-    std::vector<Place *> users;
-    if (st.alloc_of(buffer)) users = consumers(st, st.find_block(block));
-    Sym user = users.size() == 1 ? users[0]->block()->name : Sym{};
-    BlockFacts f = user ? facts_of(s_, user) : BlockFacts{};
-    const Load *read = nullptr;
-    size_t reads = 0;
-    for (const Load *l : f.loads)
-      if (!l->global && l->buffer == buffer) read = l, reads++;
-    bool points = read && reads == 1 && f.target && !f.reduces && !f.guarded;
-    if (points)
-      for (const Expr *e : read->index) points &= e->kind == Kind::Name && f.axis(to<Name>(e).name);
-    if (points) {
-      s_.run("set_scope", {name(block), name(buffer), name(b_.sym("local"))});
-      return user;
-    }
-    return s_.run("cache_write", {name(block), name(buffer), name(b_.sym("local"))}, {std::string(b_.text(block)) + ".out"})[0];
   }
 
   // The axis of a block that reads the sums at the subscript of an axis of theirs.
