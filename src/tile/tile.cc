@@ -106,6 +106,9 @@ const Schedule *schedule(Build &b, const Module &m, const Func &f, const TargetI
       if ((*constant)[i]) k.constants.insert(f.params[i].def.name);
   std::vector<Sym> blocks = blocks_of(s);
   if (blocks.empty()) return diag.remark("@{} has statements that are no blocks, left", name), nullptr;
+  for (Sym block : blocks)
+    for (const AxisFact &a : facts_of(s, block).axes)
+      if (a.extent == 0) return diag.remark("@{}: block {} has no turns, left", name, b.text(block)), nullptr;
   if (!target.features.empty()) {
     std::vector<const Expr *> features;
     for (const std::string &x : target.features) features.push_back(b.string(x));
