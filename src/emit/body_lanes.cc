@@ -58,6 +58,7 @@ void BodyPrinter::registers(const Alloc &a, int64_t unit) {
   scope.lanes = outer;
   std::string text = type;
   bool last = !dims.empty() && dims.back() % unit == 0;
+  std::string_view first = attr(b_, t->attrs, "guarded") ? "{}" : "";
   size_t width = indent + text.size();
   for (int64_t k = 0; k < count / unit; k++) {
     int64_t rest = k * unit;
@@ -69,9 +70,10 @@ void BodyPrinter::registers(const Alloc &a, int64_t unit) {
     if (!last) name = fmt::format("_{}", k);
     one.ident = count == unit ? e.ident : scope.namer.make(e.ident + name);
     std::string item = (k ? ", " : " ") + one.ident;
+    item += first;
     if (width + item.size() > 116) {
       width = indent + 4;
-      item = (k ? ",\n" : "\n") + std::string(width, ' ') + one.ident;
+      item = fmt::format("{}{:{}}{}{}", k ? ",\n" : "\n", "", width, one.ident, first);
     }
     width += item.size(), text += item;
     scope.define(b_.sym(fmt::format("{}'{}", e.ident, k)), one);
@@ -102,9 +104,9 @@ bool BodyPrinter::stops(Stmts body) {
     if (l) ok &= exprs.unit_or_uniform(*l) || exprs.harmless(l);
     auto *c = as<Call>(e);
     auto *x = as<Binary>(e);
-    bool chooses = (c && !c->global && b_.text(c->callee) == "where" && exprs.varies(c->args[0])) ||
-                   (x && (x->op == Op::And || x->op == Op::Or));
-    if (chooses) ok &= exprs.harmless(e);
+    bool chooses = c && !c->global && b_.text(c->callee) == "where" && exprs.varies(c->args[0]);
+    if (chooses) ok &= exprs.harmless(e) || exprs.masked_load(*c);
+    if (x && (x->op == Op::And || x->op == Op::Or)) ok &= exprs.harmless(e);
     return ok;
   };
   std::function<void(Stmts)> walk = [&](Stmts list) {
@@ -139,6 +141,15 @@ void BodyPrinter::branch_lanes(const If &i) {
   X lo, n, all = lit(b_, int64_t(whole.n));
   if (whole.masked() || !i.other.empty() || !exprs.between(i.cond, lo, n) || lo) return each_lane(i);
   if (is_truth(simplify(n >= all), true)) return block(i.body);
+  int64_t few;
+  if (int_value(simplify(n).e, &few)) {  // the same lanes each time
+    if (few <= 0) return;
+    scope.lanes.count = fmt::format("{}", few);
+    if (stops(i.body)) stmts(i.body);
+    else each_lane(i);
+    scope.lanes = whole;
+    return;
+  }
   std::string count = scope.namer.make("count");
   size_t mark = scope.bounds.mark();
   scope.bounds.assume((n >= all).e);

@@ -1,22 +1,43 @@
 // Calls on vectors: selections, casts, builtins, functions of the module.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "arith/simplify.h"
 #include "emit/lane_types.h"
 #include "num/convert.h"
 
 namespace mlc {
 
+bool ExprPrinter::masked_load(const Call &c) {
+  auto *l = as<Load>(c.args[1]);
+  if (!l || !varies(l) || !unit_or_uniform(*l) || !harmless(c.args[2]) || !harmless(c.args[0])) return false;
+  std::vector<const Expr *> all;
+  conjuncts(c.args[0], all);
+  X lo, hi;
+  return std::all_of(all.begin(), all.end(), [&](const Expr *e) { return !varies(e) || between(e, lo, hi); });
+}
+
 Text ExprPrinter::where_lanes(const Call &c, DType t) {
   const Expr *yes = c.args[1], *no = c.args[2];
   int n = scope_.lanes.n;
   if (!has_vectors(t)) return each_lane(&c, t);
-  if (!varies(c.args[0])) {
-    Text cond = print(c.args[0], DType::Bool), a = print(yes, t), b = print(no, t);
+  auto choice = [&](const Expr *uniform, Text a, Text b) {
+    Text cond = print(uniform, DType::Bool);
     int bits = t == DType::Bool ? std::max({a.mask, b.mask, 8}) : 0;
     a = bits ? mask(a, bits) : vector(a, t), b = bits ? mask(b, bits) : vector(b, t);
     return lanes_text(n, fmt::format("{} ? {} : {}", wrap(cond, kOr), wrap(a, kOr), wrap(b, kOr)), t, kTernary, bits);
+  };
+  if (!varies(c.args[0])) return choice(c.args[0], print(yes, t), print(no, t));
+  // What is the same in all lanes is asked first.
+  std::vector<const Expr *> all;
+  const Expr *same = nullptr, *differ = nullptr;
+  conjuncts(c.args[0], all);
+  for (const Expr *e : all) {
+    const Expr *&side = varies(e) ? differ : same;
+    side = both(b_, side, e);
   }
+  if (same && harmless(c.args[0])) return choice(same, where_lanes(*b_.call("where", {differ, yes, no}), t), print(no, t));
   // where(c > x, c, x)
   auto *x = as<Binary>(c.args[0]);
   bool edge = x && (x->op == Op::Gt || x->op == Op::Lt) && (t == DType::F32 || t == DType::F64) && equal(x->a, yes) &&

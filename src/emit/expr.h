@@ -64,6 +64,8 @@ class ExprPrinter {
   bool varies(const Expr *e) const;
   // It may be evaluated where its lane takes no part: what it loads is inside whatever the conditions around it are.
   bool harmless(const Expr *e) const;
+  // where(lo <= v && v < hi && .., x[i + v], 0.0): its lanes outside load nothing.
+  bool masked_load(const Call &where);
   bool unit_or_uniform(const Load &l);  // how its place moves with the lanes
   // A condition that holds in the lanes lo .. hi - 1 and in no other; false: it is not of this form.
   bool between(const Expr *cond, X &lo, X &hi);

@@ -23,13 +23,17 @@ class Uses {
       auto *f = as<For>(s);
       bool vector = f && f->loop == LoopKind::Vectorize;
       if (vector) lane_ = f->iter.name, int_value(f->iter.extent, &width_);
+      if (auto *st = as<Store>(s)) guarded |= conditions_ && st->target->buffer == name_;
+      conditions_ += s->kind == Kind::If;
       each_body(s, [&](Stmts in) { body(in); });
+      conditions_ -= s->kind == Kind::If;
       if (vector) lane_ = {}, width_ = 0;
     }
   }
 
   bool fixed = true;  // all elements are named by constants, vectors begin at multiples of their width
   int64_t lanes = 0;  // of the vectors; 0: there are none
+  bool guarded = false;  // some are stored under a condition: compilers want a first value
 
  private:
   void expr(const Expr *e) {
@@ -62,6 +66,7 @@ class Uses {
   Exprs dims_;
   Sym lane_;
   int64_t width_ = 0;
+  int conditions_ = 0;
 };
 
 }  // namespace
@@ -85,6 +90,7 @@ Stmts Shaper::registers(Stmts body) {
           Type t = *a.def.type;
           std::vector<Attr> attrs(t.attrs.begin(), t.attrs.end());
           attrs.push_back({b_.sym("registers"), kNowhere, b_.integer(lanes)});
+          if (uses.guarded) attrs.push_back({b_.sym("guarded"), kNowhere, b_.integer(1)});
           t.attrs = b_.list(attrs);
           n.def.type = b_.type(t);
         });

@@ -48,6 +48,7 @@ class Lanes {
     Sym out{};
     if (f_.reduces)  // the accumulator of a turn is a register
       out = epilogue_of(s_, f_);
+    if (out && k_.machine.fma && !k_.machine.strict) s_.attempt([&] { s_.run("contract", {name(block)}); }, nullptr);
     std::vector<Sym> loops = s_.loops(block), own, reduce;
     for (Sym l : loops)
       if (alone(s_.place(l))) own.push_back(l);
@@ -59,25 +60,39 @@ class Lanes {
     while (n > 0 && lanes / 2 >= n) lanes /= 2;
     std::string base(b_.text(lane.name));
     auto parts = s_.split(l, {0, lanes}, {base + "0", base + "1"});
+    int64_t vectors = s_.extent(parts[0]), window = 1;
     std::vector<Sym> order;
+    Sym rows{};
     for (const AxisFact &a : f_.axes)
       if (Sym x = a.name == lane.name || fused ? Sym{} : loop_of_axis(s_, block, a.name, own)) {
-        if (a.reduce) reduce.push_back(x);
+        if (a.reduce) reduce.push_back(x), window *= std::max<int64_t>(1, s_.extent(x));
         else order.push_back(x);
       }
     if (out && reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
-    bool last = l == own.back() || fused;
+    bool small = out && window <= 16;
+    // A few rows at once, which a window shares, and a few vectors to a row: conditions at edges are known one by one.
+    bool unrolled = small && conditional() && vectors > 0 && vectors <= 4;
+    if (int64_t r = small ? rows_at_once(order, window * (unrolled ? vectors : 1)) : 1; r > 1) {
+      auto two = s_.split(order.back(), {0, r}, {"rows", "row"});
+      order.back() = two[0], rows = two[1];
+    }
+    bool last = (l == own.back() || fused) && !rows;
     order.push_back(parts[0]);
     order.insert(order.end(), reduce.begin(), reduce.end());
+    if (rows) order.push_back(rows);
     order.push_back(parts[1]);
     if (!last) s_.reorder(order);
     s_.mark("vectorize", parts[1]);
+    if (rows) s_.mark("unroll", rows);
+    if (unrolled) s_.mark("unroll", parts[0]);
     if (out) {
       Sym init = s_.run("decompose_reduction", {name(block), name(reduce.at(0))}, {std::string(b_.text(block)) + ".init"})[0];
       s_.run("reverse_compute_at", {name(out), name(parts[0])});
-      s_.mark("vectorize", s_.loops(out).back());
+      std::vector<Sym> last_ones = s_.loops(out);
+      s_.mark("vectorize", last_ones.back());
+      if (rows) s_.mark("unroll", last_ones[last_ones.size() - 2]);
       for (Sym r : reduce)
-        if (int64_t turns = s_.extent(r); turns > 0 && turns <= 8) s_.mark("unroll", r);
+        if (int64_t turns = s_.extent(r); turns > 0 && (small ? window : turns) <= 16) s_.mark("unroll", r);
       k_.done.insert({out, init});
     }
     k_.done.insert(block);
@@ -85,6 +100,43 @@ class Lanes {
       s_.run("loop_partition", {name(parts[0]), s_.integers({n / lanes, 1})}, {base + "a", base + "b"});
     else
       parallel(parts[0]);
+  }
+
+  // Of the axis beside the lanes, if a window moves along it: a number that divides its turns.
+  int64_t rows_at_once(const std::vector<Sym> &spatial, int64_t copies) {
+    if (spatial.empty()) return 1;
+    Place *n = s_.place(spatial.back());
+    int64_t turns = s_.extent(spatial.back());
+    bool slides = false;
+    for (const AxisFact &a : f_.axes)
+      for (const AxisFact &r : f_.axes) {
+        auto *v = a.reduce || !r.reduce ? nullptr : loop_name(a.name);
+        if (!v || v != n) continue;
+        for (const Load *l : f_.loads)
+          for (const Expr *e : l->index) slides |= mlc::mentions(e, a.name) && mlc::mentions(e, r.name);
+      }
+    for (int64_t r : {4, 3, 2})
+      if (slides && turns > 0 && turns % r == 0 && r * copies <= 160) return r;
+    return 1;
+  }
+  Place *loop_name(Sym axis) {
+    Place *n = s_.state().find_block(f_.name);
+    for (const Axis &x : n->block()->axes)
+      if (auto *v = as<Name>(x.binding); v && x.name == axis)
+        for (Place *l : loops_around(n))
+          if (l->loop()->iter.name == v->name) return l;
+    return nullptr;
+  }
+
+  // It reads under conditions.
+  bool conditional() {
+    bool any = false;
+    each_expr(f_.value, [&](const Expr *e) {
+      auto *c = as<Call>(e);
+      any |= c && !c->global && b_.text(c->callee) == "where";
+      return true;
+    });
+    return any;
   }
 
   // Nothing but this loop stands in what is around it, up to the kernel or what is shared.

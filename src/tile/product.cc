@@ -145,24 +145,50 @@ class Product {
 
   const Expr *name(Sym s) { return b_.name(s); }
 
-  // w[o, c, r, s] with o in lanes -> [o // 32, c, r, s, o % 32]
+  // Reduce axes that move along the same subscript of x as the rows: neighbouring rows then share elements, which compilers
+  // keep and spill. Another axis, in parts of kChannels, stands innermost instead; none: Sym{}.
+  static constexpr int64_t kChannels = 16;
+  bool slides(const Plan &p, const AxisFact &a) {
+    if (!a.reduce || !p.row) return false;
+    return std::any_of(p.x->index.begin(), p.x->index.end(),
+                       [&](const Expr *e) { return mlc::mentions(e, p.row) && mlc::mentions(e, a.name); });
+  }
+  Sym channels(const Plan &p) {
+    Sym found{};
+    bool any = false;
+    for (const AxisFact &a : f_.axes) {
+      any |= slides(p, a);
+      if (!found && a.reduce && a.extent > 1 && !slides(p, a)) found = a.name;
+    }
+    return any ? found : Sym{};
+  }
+  bool in_parts(Sym channels) {
+    int64_t n = channels ? f_.axis(channels)->extent : 0;
+    return n > kChannels && n % kChannels == 0;
+  }
+
+  // w[o, c, r, s] with o in lanes -> [o // 32, c // 16, r, s, c % 16, o % 32]
   const Map *packed(const Plan &p) {
-    std::vector<const Expr *> from, to;
-    const Expr *last = nullptr;
+    std::vector<const Expr *> from, first, rest, last(2);
+    Sym c = channels(p);
     for (const Expr *e : p.w->index) {
       auto *n = as<Name>(e);
-      Sym v = n && f_.axis(n->name) ? n->name : b_.sym(fmt::format("d{}", from.size()));
-      from.push_back(b_.name(v));
-      if (!n || n->name != p.lane) {
-        to.push_back(b_.name(v));
-        continue;
+      const Expr *v = b_.name(n && f_.axis(n->name) ? n->name : b_.sym(fmt::format("d{}", from.size())));
+      from.push_back(v);
+      auto part = [&](Op op, int64_t by) { return b_.binary(op, v, b_.integer(by)); };
+      if (n && n->name == p.lane) {
+        first.insert(first.begin(), part(Op::FloorDiv, p.columns())), last[1] = part(Op::Mod, p.columns());
+      } else if (n && c && n->name == c) {
+        if (in_parts(c)) first.push_back(part(Op::FloorDiv, kChannels));
+        last[0] = in_parts(c) ? part(Op::Mod, kChannels) : v;
+      } else {
+        rest.push_back(v);
       }
-      const Expr *c = b_.integer(p.columns());
-      to.insert(to.begin(), b_.binary(Op::FloorDiv, b_.name(v), c));
-      last = b_.binary(Op::Mod, b_.name(v), c);
     }
-    to.push_back(last);
-    return b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(to)));
+    first.insert(first.end(), rest.begin(), rest.end());
+    for (const Expr *e : last)
+      if (e) first.push_back(e);
+    return b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(first)));
   }
 
   void take(const Plan &p) {
@@ -171,6 +197,7 @@ class Product {
     bool whole = n >= 0 && n % p.columns() == 0;
     if (p.lift) s_.run("lift_padding", {name(block), name(p.x->buffer)}, {pad_name(p.x->buffer)});
     Sym out = epilogue_of(s_, f_);
+    if (p.transposed && p.lanes > 1) lanes_last(block, p.lane);
     if (k_.machine.fma && is_float(elem_) && !k_.machine.strict) s_.run("contract", {name(block)});
     std::vector<Attr> pad;
     if (!whole) pad.push_back({b_.sym("pad_value"), kNowhere, is_float(elem_) ? static_cast<const Expr *>(b_.number(0.0)) : b_.integer(0)});
@@ -202,6 +229,22 @@ class Product {
       }
     }
     if (reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
+    if (Sym c = channels(p)) {
+      std::vector<Sym> sliding;
+      Sym inner_loop{}, outer_loop{};
+      for (const AxisFact &a : f_.axes)
+        if (Sym l = a.reduce ? loop_of_axis(s_, block, a.name, loops) : Sym{}) {
+          if (a.name == c) inner_loop = l;
+          else sliding.push_back(l);
+        }
+      if (in_parts(c)) {
+        auto parts = s_.split(inner_loop, {0, kChannels}, {std::string(b_.text(c)) + "0", std::string(b_.text(c)) + "1"});
+        outer_loop = parts[0], inner_loop = parts[1];
+      }
+      reduce = sliding;
+      if (outer_loop) reduce.insert(reduce.begin(), outer_loop);
+      reduce.push_back(inner_loop);
+    }
     double w_bytes = double(std::max<int64_t>(1, storage_bytes(elem_, 1)));
     for (const AxisFact &a : f_.axes)
       if (mentions(p.w, a.name)) w_bytes *= double(size_of(&a));
@@ -227,6 +270,22 @@ class Product {
       s_.attempt([&] { s_.run("loop_partition", {name(j0), s_.integers({n / p.columns(), 1})}, {"j.main", "j.tail"}); }, nullptr);
   }
 
+  // Vectors of accumulators: [o, h, v] -> [h, v, o].
+  void lanes_last(Sym block, Sym lane) {
+    const Load *t = to<Store>(s_.state().find_block(block)->block()->body[0]).target;
+    std::vector<const Expr *> from, to_;
+    const Expr *last = nullptr;
+    for (const Expr *e : t->index) {
+      auto *n = as<Name>(e);
+      const Expr *v = b_.name(n ? n->name : b_.sym(fmt::format("d{}", from.size())));
+      from.push_back(v);
+      if (n && n->name == lane) last = v;
+      else to_.push_back(v);
+    }
+    to_.push_back(last);
+    s_.run("transform_layout", {name(block), name(t->buffer), b_.map(b_.make_list(b_.list(from)), b_.make_list(b_.list(to_)))});
+  }
+
   // w.pack[j // 64, k, j % 64] = w[k, j]: vectors of what lies together.
   void pack_lanes(Sym copy, const Plan &p) {
     if (p.lanes == 1 || along(s_, f_, p.w, p.lane) != Along::Unit) return;
@@ -249,32 +308,37 @@ class Product {
   }
 
   // The axis of a block that reads the sums at the subscript of an axis of theirs.
-  Sym axis_there(const BlockFacts &f, Sym buffer, Sym axis) {
+  Sym axis_there(const BlockFacts &f, const Load *sums, Sym axis) {
+    Sym buffer = sums->buffer;
     for (const Load *l : f.loads)
       if (!l->global && l->buffer == buffer)
         for (size_t d = 0; d < l->index.size(); d++)
-          if (auto *n = as<Name>(f_.target->index[d]); n && n->name == axis)
+          if (auto *n = as<Name>(sums->index[d]); n && n->name == axis)
             if (auto *m = as<Name>(l->index[d])) return m->name;
     return {};
   }
 
   // Behind the reduction of a tile, the same rows and vectors.
   void finish(Sym out, const Plan &p, Sym at) {
-    Sym sums = to<Store>(s_.state().find_block(f_.name)->block()->body[0]).target->buffer;
+    const Load *sums = to<Store>(s_.state().find_block(f_.name)->block()->body[0]).target;
     if (p.transposed && p.lanes > 1) {
-      // Registers go to the stack as they are, and are taken from there in the order of the result.
-      Sym stack = s_.run("cache_read", {name(out), name(sums), name(b_.sym("local"))}, {std::string(b_.text(f_.name)) + ".tile"})[0];
-      s_.run("reverse_compute_at", {name(stack), name(at)});
-      lanes_of(stack, p, sums);
-      k_.done.insert(stack);
+      // The epilogue runs on registers and leaves the tile on the stack; from there it goes out in the order of the result.
+      Sym result = facts_of(s_, out).target->buffer;
+      Sym store = s_.run("cache_write", {name(out), name(result), name(b_.sym("local"))}, {std::string(b_.text(out)) + ".store"})[0];
+      lanes_last(out, axis_there(facts_of(s_, out), sums, p.lane));
       s_.run("reverse_compute_at", {name(out), name(at)});
+      lanes_of(out, p, sums);
+      s_.run("reverse_compute_at", {name(store), name(at)});
+      std::vector<Sym> loops = s_.loops(store);
+      if (int64_t n = s_.extent(loops.back()); n > 0 && n <= 16) s_.mark("unroll", loops.back());
+      k_.done.insert(store);
       return;
     }
     s_.run("reverse_compute_at", {name(out), name(at)});
     lanes_of(out, p, sums);
   }
 
-  void lanes_of(Sym block, const Plan &p, Sym sums) {
+  void lanes_of(Sym block, const Plan &p, const Load *sums) {
     BlockFacts f = facts_of(s_, block);
     Sym lane = axis_there(f, sums, p.lane), row = p.row ? axis_there(f, sums, p.row) : Sym{};
     std::vector<Sym> loops = s_.loops(block);

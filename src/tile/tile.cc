@@ -75,7 +75,7 @@ void share_rows(Kernel &k) {
     k.s.attempt([&] { k.s.mark("parallel", k.s.loops(blocks.back()).at(0)); }, nullptr);
 }
 
-// Elementwise blocks that one block reads, at its own points, become part of it.
+// Elementwise blocks that one block reads, at its own points, become part of it; so does padding, which rules may lift.
 void inline_chains(Kernel &k) {
   for (Sym block : blocks_of(k.s)) {
     State &st = k.s.state();
@@ -84,12 +84,14 @@ void inline_chains(Kernel &k) {
     std::vector<Place *> users = consumers(st, st.find_block(block));
     if (users.size() != 1 || !users[0]->block()) continue;
     BlockFacts user = facts_of(k.s, users[0]->block()->name);
-    if (user.reduces) continue;
+    auto *padding = as<Call>(f.value);
+    bool pads = padding && k.s.b.text(padding->callee) == "where" && padding->args[1]->kind == Kind::Load;
+    if (user.reduces && !pads) continue;
     bool points = true;  // as often as it is computed now, no more
     for (const Load *l : user.loads)
       if (!l->global && l->buffer == f.target->buffer) {
-        for (const Expr *e : l->index) points &= e->kind == Kind::Name;
-        for (const AxisFact &a : user.axes) points &= a.extent == 1 || mentions(l, a.name);
+        for (const Expr *e : l->index) points &= pads || e->kind == Kind::Name;
+        for (const AxisFact &a : user.axes) points &= pads || a.extent == 1 || mentions(l, a.name);
       }
     if (points) k.s.attempt([&] { k.s.run("compute_inline", {k.s.b.name(block)}); }, nullptr);
   }
