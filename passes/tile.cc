@@ -1,6 +1,8 @@
 // tile: every kernel scheduled for a target, by rule.
 #include "tile/tile.h"
 
+#include <unordered_map>
+
 #include "pass/pass.h"
 #include "sched/apply.h"
 
@@ -18,19 +20,31 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
   std::string error;
   auto target = find_target(b, &m, options.get("target", "generic"), &error);
   if (!target) return diag.error(kNowhere, "--target {}", error);
-  Module scripts;
-  for (const Schedule *s : tile_schedules(b, m, *target, {options.has("strict")}, diag)) scripts.add(s);
+  std::vector<const Schedule *> scripts = tile_schedules(b, m, *target, {options.has("strict")}, diag);
   if (options.has("emit-schedule")) {
-    m = scripts;
+    m = Module();
+    for (const Schedule *s : scripts) m.add(s);
     return;
   }
-  if (scripts.items.empty()) return;
-  std::vector<const Item *> others, own;  // schedules of the module itself stay
-  for (const Item *i : m.items) (as<Schedule>(i) ? own : others).push_back(i);
-  others.insert(others.end(), scripts.items.begin(), scripts.items.end());
-  m.set(others);
-  apply_schedules(b, m, {}, diag, nullptr);
-  for (const Item *i : own) m.add(i);
+  std::vector<const Item *> now = m.items;
+  std::unordered_map<Sym, size_t> place;
+  auto find_places = [&] {
+    for (size_t i = 0; i < now.size(); i++)
+      if (as<Func>(now[i])) place[name_of(now[i])] = i;
+  };
+  find_places();
+  for (const Schedule *s : scripts) {
+    const Func *old = m.func(s->name);
+    std::vector<const Step *> done;
+    std::vector<LayoutChange> layouts;
+    const Func *made = apply_schedule(b, m, old, *s, {}, diag, done, layouts);
+    if (!made) return;
+    now[place[s->name]] = made;
+    if (layouts.empty()) continue;
+    if (!callers_follow(b, now, *old, layouts, diag)) return;
+    find_places();
+  }
+  m.set(now);
 }
 
 }  // namespace

@@ -197,10 +197,10 @@ void passes(Program &stage, const CaseOptions &how) {
   bool must_plan = how.route >= Route::Cpp, cuda = how.route == Route::CudaSim;
   Options given;
   if (!how.target.empty()) given.values["target"] = {how.target};
-  for (const Pass *pass : usual_passes()) {
+  for (const Pass *pass : usual_passes(!how.target.empty())) {
     if (std::find(how.without.begin(), how.without.end(), pass->name) != how.without.end()) continue;
     std::string_view name = pass->name;
-    if (cuda && (name == "tile" || name == "compact" || name == "plan")) continue;  // mlc-sync binds and plans
+    if (cuda && name == "plan") continue;  // after mlc-sync
     Module before = stage.module;  // nodes never change
     char *text = nullptr;
     size_t size = 0;

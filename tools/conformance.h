@@ -24,7 +24,7 @@ struct CaseOptions {
   Route route = Route::Interp;
   std::string cache;    // of Cpp: folder of compiled programs by the hash of their sources; empty: none
   std::string compiler = "g++ -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror";
-  std::string target;   // to schedule for; empty: generic
+  std::string target;   // to schedule for; empty: kernels are not scheduled
   std::vector<std::string> without = {};  // passes that are left out
   bool checked = false;                   // of emitted code: subscripts are checked
   std::function<void(Build &, Module &)> adapt = {};  // changes the imported module, before the passes

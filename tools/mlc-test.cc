@@ -33,7 +33,7 @@ constexpr OptionSpec kOptions[] = {
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
     {"without", "PASS", "leave out simplify, fuse, lower, tile, compact or plan; repeated"},
-    {"target", "TARGET", "what mlc-tile schedules for; generic"},
+    {"target", "TARGET", "schedule kernels for a machine: the name of a target"},
     {"checked", nullptr, "of --via cpp and cuda-sim: let the programs check subscripts that are not proved inside"},
     {"explain", nullptr, "of what fails: the first node whose value differs"},
     {"python", "COMMAND", "of --explain: one that has the onnx package, and maybe onnxruntime; python3"},
@@ -146,7 +146,7 @@ int test(const Options &options) {
   how.checked = options.has("checked");
   how.target = options.get("target");
   for (const std::string &p : how.without)
-    if (auto passes = usual_passes(); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
+    if (auto passes = usual_passes(true); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
       return usage(fmt::format("--without {}: expected simplify, fuse, lower, tile, compact or plan", p));
   int64_t jobs = options.whole("jobs", 1, 1), seconds = options.whole("timeout", 60, 1);
   int64_t megabytes = options.whole("memory", 6144, 1);

@@ -28,7 +28,7 @@ constexpr OptionSpec kOptions[] = {
     {"checked", nullptr, "check each subscript that is not proved inside its buffer when the program runs"},
     {"emit", "FORM", "cpp; llvm, LLVM's assembly; or obj, an object file"},
     {"name", "NAME", "prefix of files and external names (otherwise that of MODEL)"},
-    {"target", "TARGET", "the machine to schedule for: a name, or a FILE.mlc that holds it; generic"},
+    {"target", "TARGET", "schedule kernels for a machine: the name of a target, or a FILE.mlc that holds one"},
     {"bind", "NAME=VALUE", "fix a dimension (n=8) or an input (axes=[0, 2]), which becomes a constant"},
     {"include,I", "DIR", "look for weight files here first; repeated"},
     {"library,l", "NAME", "map operators to functions of blas, onednn, cublaslt, or of a FILE.mlc; repeated"},
@@ -121,7 +121,7 @@ class Driver {
 
   // The usual ones, and behind simplify the one that --library asks for.
   std::vector<const Pass *> passes() const {
-    std::vector<const Pass *> all = usual_passes();
+    std::vector<const Pass *> all = usual_passes(options_.has("target"));
     auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
     if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));
     return all;

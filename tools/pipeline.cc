@@ -13,10 +13,10 @@ const Pass *pass_named(std::string_view name) {
   return nullptr;
 }
 
-std::vector<const Pass *> usual_passes() {
+std::vector<const Pass *> usual_passes(bool target) {
   std::vector<const Pass *> passes;
-  for (const char *name : {"simplify", "fuse", "lower", "tile", "compact", "plan"})
-    if (const Pass *p = pass_named(name)) passes.push_back(p);
+  for (std::string_view name : {"simplify", "fuse", "lower", "tile", "compact", "plan"})
+    if (target || (name != "tile" && name != "compact")) passes.push_back(pass_named(name));
   return passes;
 }
 

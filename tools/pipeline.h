@@ -9,8 +9,9 @@
 
 namespace mlc {
 
-// The passes that are usual between import and codegen, in order: simplify, fuse, lower, tile, compact, plan.
-std::vector<const Pass *> usual_passes();
+// The passes that are usual between import and codegen, in order: simplify, fuse, lower, plan; for a target tile and
+// compact in front of plan.
+std::vector<const Pass *> usual_passes(bool target);
 // Of what was given to the whole pipe, --strict and --target, what the pass has.
 Options options_for(const Pass &pass, const Options &given);
 const Pass *pass_named(std::string_view name);  // null if there is none

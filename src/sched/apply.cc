@@ -11,11 +11,9 @@
 
 namespace mlc {
 
-namespace {
-
-// One script on one kernel. Null: it was refused.
-const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &script, const ScheduleOptions &options,
-                  Diag &diag, std::vector<const Step *> &done, std::vector<LayoutChange> &layouts) {
+const Func *apply_schedule(Build &b, const Module &m, const Func *f, const Schedule &script,
+                           const ScheduleOptions &options, Diag &diag, std::vector<const Step *> &done,
+                           std::vector<LayoutChange> &layouts) {
   State s(b, m, f);
   int line = 0;
   for (const Step &step : script.steps) {
@@ -37,12 +35,10 @@ const Func *apply(Build &b, const Module &m, const Func *f, const Schedule &scri
   return s.func();
 }
 
-std::string as_name(const Build &b, const Schedule &s) {
+static std::string as_name(const Build &b, const Schedule &s) {
   auto *t = as<Str>(attr(b, s.notes.attrs, "as"));
   return t ? std::string(t->value) : "";
 }
-
-}  // namespace
 
 bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
                      std::vector<const Schedule *> *trace) {
@@ -78,7 +74,7 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
       size_t i = std::find(now.begin(), now.end(), f) - now.begin();  // callers that follow may have come in front
       std::vector<const Step *> done;
       std::vector<LayoutChange> layouts;
-      const Func *made = apply(b, m, f, *script, options, diag, done, layouts);
+      const Func *made = apply_schedule(b, m, f, *script, options, diag, done, layouts);
       if (!made) return false;
       if (trace) {
         std::vector<Step> steps;

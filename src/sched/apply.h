@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "ir/build.h"
 #include "ir/module.h"
+#include "sched/layout.h"
 
 namespace mlc {
 
@@ -23,5 +24,11 @@ struct ScheduleOptions {
 // Errors point at the step; what it refuses of the program is a note. False: there are errors.
 bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
                      std::vector<const Schedule *> *trace);
+
+// The same of one script and one kernel, which stays in the module: what it becomes, the steps as they were applied, and
+// the layouts that its callers have to follow (sched/layout.h). Null: there are errors.
+const Func *apply_schedule(Build &b, const Module &m, const Func *f, const Schedule &script,
+                           const ScheduleOptions &options, Diag &diag, std::vector<const Step *> &done,
+                           std::vector<LayoutChange> &layouts);
 
 }  // namespace mlc

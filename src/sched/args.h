@@ -68,6 +68,7 @@ struct Primitive {
   void (*run)(State &s, Args &a);
   std::string_view attrs;  // keys that it knows, blanks between
   bool unsafe = false;
+  bool quiet = false;  // it changes nothing that marks of loops depend on
 };
 std::span<const Primitive> primitives();
 const Primitive *find_primitive(std::string_view name);

@@ -8,17 +8,17 @@ static constexpr size_t kAny = 64;
 
 static constexpr Primitive kPrimitives[] = {
     // questions
-    {"get_loops", "i, j = get_loops(block)", 1, 1, get_loops, ""},
-    {"get_child_blocks", "a, b = get_child_blocks(loop or block)", 1, 1, get_child_blocks, ""},
-    {"get_producers", "a, b = get_producers(block)", 1, 1, get_producers, ""},
-    {"get_consumers", "a, b = get_consumers(block)", 1, 1, get_consumers, ""},
-    {"get_output_blocks", "a, b = get_output_blocks()", 0, 0, get_output_blocks, ""},
+    {"get_loops", "i, j = get_loops(block)", 1, 1, get_loops, "", false, true},
+    {"get_child_blocks", "a, b = get_child_blocks(loop or block)", 1, 1, get_child_blocks, "", false, true},
+    {"get_producers", "a, b = get_producers(block)", 1, 1, get_producers, "", false, true},
+    {"get_consumers", "a, b = get_consumers(block)", 1, 1, get_consumers, "", false, true},
+    {"get_output_blocks", "a, b = get_output_blocks()", 0, 0, get_output_blocks, "", false, true},
     // draws
-    {"sample_categorical", "v = sample_categorical([values], [probabilities])", 2, 2, sample_categorical, "decision"},
-    {"sample_perfect_tile", "t = sample_perfect_tile(loop, n, max_innermost)", 3, 3, sample_perfect_tile, "decision"},
+    {"sample_categorical", "v = sample_categorical([values], [probabilities])", 2, 2, sample_categorical, "decision", false, true},
+    {"sample_perfect_tile", "t = sample_perfect_tile(loop, n, max_innermost)", 3, 3, sample_perfect_tile, "decision", false, true},
     {"sample_partitioned_tile", "t = sample_partitioned_tile(loop, n, partition_pos, innerpart)", 4, 4,
      sample_partitioned_tile, "decision"},
-    {"sample_compute_location", "l = sample_compute_location(block)", 1, 1, sample_compute_location, "decision"},
+    {"sample_compute_location", "l = sample_compute_location(block)", 1, 1, sample_compute_location, "decision", false, true},
     // loops
     {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication"},
     {"loop_partition", "i0, i1 = loop_partition(loop, [turns])", 2, 2, loop_partition, ""},
@@ -29,7 +29,7 @@ static constexpr Primitive kPrimitives[] = {
     {"add_unit_loop", "u = add_unit_loop(loop or block)", 1, 1, add_unit_loop, ""},
     {"parallel", "parallel(loop)", 1, 1, parallel, ""},
     {"vectorize", "vectorize(loop)", 1, 1, vectorize, ""},
-    {"unroll", "unroll(loop)", 1, 1, unroll, ""},
+    {"unroll", "unroll(loop)", 1, 1, unroll, "", false, true},
     {"bind", "bind(loop, tag)", 2, 2, bind, ""},
     // blocks
     {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, ""},
@@ -49,9 +49,9 @@ static constexpr Primitive kPrimitives[] = {
     {"lift_padding", "padded = lift_padding(block, buffer)", 2, 2, lift_padding, ""},
     {"round_up", "round_up(block, [multiples])", 2, 2, round_up, ""},
     // notes
-    {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, ""},
-    {"unannotate", "unannotate([loop or block,] \"key\")", 1, 2, unannotate, ""},
-    {"enter_postproc", "enter_postproc()", 0, 0, enter_postproc, ""},
+    {"annotate", "annotate([loop or block,] \"key\", value)", 2, 3, annotate, "", false, true},
+    {"unannotate", "unannotate([loop or block,] \"key\")", 1, 2, unannotate, "", false, true},
+    {"enter_postproc", "enter_postproc()", 0, 0, enter_postproc, "", false, true},
     // copies
     {"cache_read", "copy = cache_read(block, buffer, scope)", 3, 3, cache_read, "consumers"},
     {"cache_write", "copy = cache_write(block, buffer, scope)", 3, 3, cache_write, ""},

@@ -50,7 +50,7 @@ Step run_step(State &s, const Step &step, uint64_t seed, int line, bool unsafe) 
   const Primitive *p = primitive_of(s.b, step, unsafe);
   Args args(s, step, seed, line);
   p->run(s, args);
-  check_marks(s);
+  if (!p->quiet) check_marks(s);
   for (auto &[key, h] : s.handles)
     if (h.node && h.gone.empty() && !s.tree.contains(s.tree.root(), h.node)) h.gone = print_step(s.b, step);
   return args.step();

@@ -72,7 +72,10 @@ void share_rows(Kernel &k) {
   double turns = 0;
   for (Sym n : blocks) turns += facts_of(k.s, n).turns();
   if (turns >= 1 << 16)
-    k.s.attempt([&] { k.s.mark("parallel", k.s.loops(blocks.back()).at(0)); }, nullptr);
+    k.s.attempt([&] {
+      std::vector<Sym> loops = k.s.loops(blocks.back());
+      if (!loops.empty()) k.s.mark("parallel", loops[0]);
+    }, nullptr);
 }
 
 // Elementwise blocks that one block reads, at its own points, become part of it; so does padding, which rules may lift.
