@@ -108,7 +108,7 @@ class Engine {
   std::vector<Frame> frames_;
 
   std::unordered_map<const Expr *, PolyId> normal_memo_;
-  std::unordered_map<AtomId, Interval> interval_memo_;
+  std::unordered_map<AtomId, Interval> interval_memo_, partial_;
   std::unordered_map<PolyId, Interval> poly_interval_memo_;
   std::unordered_map<PolyId, bool> nonneg_memo_;
   std::unordered_map<PolyId, PolyId> joined_memo_;

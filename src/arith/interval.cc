@@ -50,10 +50,15 @@ Interval Engine::interval(const Poly &p) {
 // except for the first question.
 Interval Engine::interval(AtomId a) {
   if (auto it = interval_memo_.find(a); it != interval_memo_.end()) return it->second;
-  constexpr int kAsked = 2000;  // what is not remembered may be asked again and again
+  constexpr int kAsked = 100000;  // from then on an answer from within the first question stands for it
   bool first = open_.empty();
-  if (first) steps_ = 0, asked_ = 0, cut_ = false;
-  if (++asked_ > kAsked || !open_.insert(a).second) {
+  if (first) steps_ = 0, asked_ = 0, cut_ = false, partial_.clear();
+  if (++asked_ > kAsked)
+    if (auto it = partial_.find(a); it != partial_.end()) {
+      cut_ = true;
+      return it->second;
+    }
+  if (!open_.insert(a).second) {
     cut_ = true;
     return {};
   }
@@ -62,6 +67,7 @@ Interval Engine::interval(AtomId a) {
   Interval i = meet(told(a), inside(a));
   open_.erase(a);
   if (!cut_ || first) interval_memo_[a] = i;
+  else partial_[a] = partial_.count(a) ? meet(partial_[a], i) : i;
   cut_ = !first && (cut_ || before);
   return i;
 }
