@@ -19,7 +19,11 @@ class Arena {
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
   ~Arena() {
-    for (Chunk *c = chunks_, *next; c; c = next) next = c->next, free(c);
+    for (Chunk *c = chunks_, *next; c; c = next) {
+      next = c->next;
+      if (c->mapped) munmap(c, kLargest);
+      else free(c);
+    }
   }
 
   void *bytes(size_t n, size_t align = 8) {
@@ -47,26 +51,33 @@ class Arena {
   }
 
  private:
-  struct Chunk { Chunk *next; };
-  // Chunks double up to 2 MB, so that a small text costs little. The pages of a large chunk are asked for at once: on a
-  // large text a third of the time would go into faulting them in one by one.
-  void *grow(size_t n) {
+  struct Chunk { Chunk *next; bool mapped; };
+  // Chunks double up to 2 MB, so that a small text costs little.
+  [[gnu::noinline]] void *grow(size_t n) {
     bool own = n > size_ / 4;  // a large array gets a chunk of its own
     size_t size = own ? n + 64 : size_;
+    bool mapped = !own && size == kLargest;
     if (!own && size_ < kLargest) size_ *= 2;
-    char *mem = static_cast<char *>(malloc(size));
+    char *mem = static_cast<char *>(mapped ? map() : malloc(size));
     if (!mem) throw std::bad_alloc();
-    if (size == kLargest) populate(mem, size);
-    chunks_ = new (mem) Chunk{chunks_};
-    char *p = mem + 16;
+    chunks_ = new (mem) Chunk{chunks_, mapped};
+    char *p = mem + sizeof(Chunk);
     if (!own) next_ = p + ((n + 15) & ~size_t(15)), end_ = mem + size;
     return p;
   }
-  static void populate(char *mem, size_t size) {
-    constexpr uintptr_t kPage = 4096;
-    uintptr_t from = (reinterpret_cast<uintptr_t>(mem) + kPage - 1) & ~(kPage - 1);
-    uintptr_t to = reinterpret_cast<uintptr_t>(mem + size) & ~(kPage - 1);
-    madvise(reinterpret_cast<void *>(from), to - from, 23 /* MADV_POPULATE_WRITE; a kernel without it refuses, which is as good */);
+  // A largest chunk is one huge page where the kernel gives some, else its pages are asked for at once: on a large text
+  // a third of the time would go into faulting them in one by one. What a kernel does not know it refuses.
+  static void *map() {
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *wide = mmap(nullptr, 2 * kLargest, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+    if (wide == MAP_FAILED) return nullptr;
+    char *from = static_cast<char *>(wide), *to = from + 2 * kLargest;
+    char *mem = reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(from) + kLargest - 1) & ~(kLargest - 1));
+    if (mem > from) munmap(from, size_t(mem - from));
+    if (to > mem + kLargest) munmap(mem + kLargest, size_t(to - mem) - kLargest);
+    madvise(mem, kLargest, MADV_HUGEPAGE);
+    madvise(mem, kLargest, 23 /* MADV_POPULATE_WRITE */);
+    return mem;
   }
   static constexpr size_t kLargest = size_t(1) << 21;
   size_t size_ = size_t(1) << 16;
