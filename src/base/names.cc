@@ -2,30 +2,28 @@
 
 namespace mlc {
 
-Sym Names::add(std::string_view s, uint64_t h, size_t slot) {
-  uint32_t id = uint32_t(texts_.size());
-  texts_.push_back(arena_.text(s));
-  table_[slot] = {id, uint32_t(h >> 32)};
-  if (texts_.size() * 2 > table_.size()) {
-    std::vector<Slot> bigger(table_.size() * 4);
-    for (uint32_t i = 1; i < texts_.size(); i++) {
-      uint64_t k = hash(texts_[i]);
-      size_t at = k & (bigger.size() - 1);
-      while (bigger[at].id) at = (at + 1) & (bigger.size() - 1);
-      bigger[at] = {i, uint32_t(k >> 32)};
-    }
-    table_ = std::move(bigger);
+size_t Names::place(const Slot &key, std::string_view s) const {
+  for (size_t i = home(key);; i = (i + 1) & mask_) {
+    const Slot &slot = table_[i];
+    bool same = slot.word == key.word && slot.size == key.size && (key.size <= kWord || texts_[slot.id] == s);
+    if (same || !slot.id) return i;
   }
-  return {id};
 }
 
-Sym Names::find(std::string_view s) const {
-  uint64_t h = hash(s);
-  for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
-    const Slot &slot = table_[i];
-    if (!slot.id) return {};
-    if (slot.hash == uint32_t(h >> 32) && texts_[slot.id] == s) return {slot.id};
+Sym Names::intern_any(std::string_view s) {
+  Slot key = key_of(s), &slot = table_[place(key, s)];
+  if (slot.id) return {slot.id};
+  key.id = uint32_t(texts_.size());
+  slot = key;
+  texts_.push_back(arena_.text(s));
+  if (texts_.size() * 2 > table_.size()) {
+    std::vector<Slot> old(table_.size() * 4);
+    old.swap(table_);
+    mask_ = table_.size() - 1;
+    for (const Slot &o : old)
+      if (o.id) table_[place(o, texts_[o.id])] = o;
   }
+  return {key.id};
 }
 
 }  // namespace mlc

@@ -20,15 +20,14 @@ struct Sym {
 class Names {
  public:
   Names() : table_(1 << 10), texts_(1) {}
-  Sym intern(std::string_view s) { return intern(s, hash(s)); }
-  Sym intern(std::string_view s, uint64_t h) {
-    for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
-      Slot &slot = table_[i];
-      if (!slot.id) return add(s, h, i);
-      if (slot.hash == uint32_t(h >> 32) && same(texts_[slot.id], s)) return {slot.id};
+  Sym intern(std::string_view s) {
+    if (s.size() - 1 < kWord) {  // most names, most of the time
+      Slot key = key_of(s), known = table_[home(key)];
+      if (known.word == key.word && known.size == key.size) return {known.id};
     }
+    return intern_any(s);
   }
-  Sym find(std::string_view s) const;  // Sym{} if never interned
+  Sym find(std::string_view s) const { return {table_[place(key_of(s), s)].id}; }  // Sym{} if never interned
   std::string_view text(Sym s) const { return texts_[s.id]; }
   size_t size() const { return texts_.size(); }
 
@@ -42,36 +41,28 @@ class Names {
   }
 
  private:
-  struct Slot { uint32_t id = 0, hash = 0; };
-  static uint64_t load(const char *p, size_t n) {
-    uint64_t v = 0;
-    switch (n) {
-      case 8: memcpy(&v, p, 8); break;
-      case 7: case 6: case 5: case 4: {
-        uint32_t a, b;
-        memcpy(&a, p, 4), memcpy(&b, p + n - 4, 4);
-        v = a | uint64_t(b) << 32;
-        break;
-      }
-      default: v = uint8_t(p[0]) | uint64_t(uint8_t(p[n / 2])) << 8 | uint64_t(uint8_t(p[n - 1])) << 16;
-    }
-    return v;
+  // A name of up to 8 letters is its own word and compares without a look at its text; the word of others is a hash.
+  static constexpr size_t kWord = 8;
+  struct Slot { uint64_t word = 0; uint32_t size = 0, id = 0; };  // id 0: free
+  static Slot key_of(std::string_view s) {
+    return {s.size() <= kWord ? load(s.data(), s.size()) : hash(s), uint32_t(s.size())};
   }
-  static bool same(std::string_view a, std::string_view b) {  // names are short: no call of memcmp
-    if (a.size() != b.size()) return false;
-    const char *p = a.data(), *q = b.data();
-    size_t n = a.size();
-    for (; n >= 8; p += 8, q += 8, n -= 8)
-      if (load(p, 8) != load(q, 8)) return false;
-    return !n || load(p, n) == load(q, n);
+  size_t home(const Slot &key) const { return mix(key.word ^ key.size) & mask_; }
+  size_t place(const Slot &key, std::string_view s) const;  // where s is or would be
+  Sym intern_any(std::string_view s);
+  // Up to 8 letters as a number; different texts of one size are different numbers.
+  static uint64_t load(const char *p, size_t n) {
+    if (n < 4) return n ? uint8_t(p[0]) | uint32_t(uint8_t(p[n / 2])) << 8 | uint32_t(uint8_t(p[n - 1])) << 16 : 0;
+    uint32_t a, b;
+    memcpy(&a, p, 4), memcpy(&b, p + n - 4, 4);
+    return a | uint64_t(b) << 32;
   }
   static uint64_t mix(uint64_t x) {
     __uint128_t m = __uint128_t(x) * 0xd6e8feb86659fd93u;
     return uint64_t(m) ^ uint64_t(m >> 64);
   }
-  Sym add(std::string_view s, uint64_t h, size_t slot);
-
-  std::vector<Slot> table_;
+  std::vector<Slot> table_;  // open addressing, at most half full
+  size_t mask_ = table_.size() - 1;
   std::vector<std::string_view> texts_;
   Arena arena_;
 };
