@@ -34,7 +34,7 @@ void FuncChecker::compute(const Compute &s) {
     return true;
   });
   for (const Result &r : s.results) {
-    Load access = {{{Kind::Load, r.at}}, false, r.name, {}};
+    Load access = {{{r.at, Kind::Load}}, false, r.name, {}};
     Entry *t = target(&access);
     if (t && t->type->rank() != r.iters.size())
       ok = fail(r.at, "{} has {}, found {}", text(r.name), counted(t->type->rank(), "dimension"),

@@ -33,26 +33,28 @@ Build::Build() : types_(1 << 8), index_(scalar(DType::Index)) {
   for (std::string_view word : reserved_words()) reserved_ = names.intern(word).id;
 }
 
-const Int *Build::integer(int64_t v, uint32_t at, bool wide) { return arena.make(Int{{{Kind::Int, at}}, v, wide}); }
+static_assert(sizeof(Int) == 16 && sizeof(Unary) == 16 && sizeof(Binary) == 24);
+
+const Int *Build::integer(int64_t v, uint32_t at, bool wide) { return arena.make(Int{{{at, Kind::Int}}, wide, v}); }
 const Float *Build::number(double v, uint32_t at, uint64_t nan_bits) {
-  return arena.make(Float{{{Kind::Float, at}}, v, nan_bits});
+  return arena.make(Float{{{at, Kind::Float}}, v, nan_bits});
 }
 const Float *Build::number(double v, DType t) { return number(fewest_digits(v, t)); }
-const Bool *Build::boolean(bool v, uint32_t at) { return arena.make(Bool{{{Kind::Bool, at}}, v}); }
-const Str *Build::string(std::string_view s, uint32_t at) { return arena.make(Str{{{Kind::Str, at}}, arena.text(s)}); }
-const Str *Build::string_in_place(std::string_view s, uint32_t at) { return arena.make(Str{{{Kind::Str, at}}, s}); }
-const None *Build::none(uint32_t at) { return arena.make(None{{{Kind::None, at}}}); }
-const Name *Build::name(Sym s, uint32_t at) { return arena.make(Name{{{Kind::Name, at}}, s}); }
-const Global *Build::global(Sym s, uint32_t at) { return arena.make(Global{{{Kind::Global, at}}, s}); }
+const Bool *Build::boolean(bool v, uint32_t at) { return arena.make(Bool{{{at, Kind::Bool}}, v}); }
+const Str *Build::string(std::string_view s, uint32_t at) { return arena.make(Str{{{at, Kind::Str}}, arena.text(s)}); }
+const Str *Build::string_in_place(std::string_view s, uint32_t at) { return arena.make(Str{{{at, Kind::Str}}, s}); }
+const None *Build::none(uint32_t at) { return arena.make(None{{{at, Kind::None}}}); }
+const Name *Build::name(Sym s, uint32_t at) { return arena.make(Name{{{at, Kind::Name}}, s}); }
+const Global *Build::global(Sym s, uint32_t at) { return arena.make(Global{{{at, Kind::Global}}, s}); }
 const Load *Build::load(Sym buffer, Exprs index, uint32_t at, bool global) {
-  return arena.make(Load{{{Kind::Load, at}}, global, buffer, index});
+  return arena.make(Load{{{at, Kind::Load}}, global, buffer, index});
 }
 const Range *Build::range(const Expr *lo, const Expr *extent, uint32_t at) {
-  return arena.make(Range{{{Kind::Range, at}}, lo, extent});
+  return arena.make(Range{{{at, Kind::Range}}, lo, extent});
 }
-const All *Build::all(uint32_t at) { return arena.make(All{{{Kind::All, at}}}); }
+const All *Build::all(uint32_t at) { return arena.make(All{{{at, Kind::All}}}); }
 const Call *Build::call(Sym callee, Exprs args, uint32_t at, bool global, Iters iters) {
-  return arena.make(Call{{{Kind::Call, at}}, global, callee, args, iters});
+  return arena.make(Call{{{at, Kind::Call}}, global, callee, args, iters});
 }
 const Expr *Build::unary(Op op, const Expr *a, uint32_t at) {
   if (op == Op::Neg) {
@@ -61,14 +63,14 @@ const Expr *Build::unary(Op op, const Expr *a, uint32_t at) {
     if (auto i = as<Int>(a); i && (i->wide ? i->value == kMin : i->value != kMin))
       return integer(i->wide ? kMin : -i->value, at);
   }
-  return arena.make(Unary{{{Kind::Unary, at}}, op, a});
+  return arena.make(Unary{{{at, Kind::Unary}}, op, a});
 }
 const Binary *Build::binary(Op op, const Expr *a, const Expr *b, uint32_t at) {
-  return arena.make(Binary{{{Kind::Binary, at}}, op, a, b});
+  return arena.make(Binary{{{at, Kind::Binary}}, op, a, b});
 }
-const List *Build::make_list(Exprs items, uint32_t at) { return arena.make(List{{{Kind::List, at}}, items}); }
+const List *Build::make_list(Exprs items, uint32_t at) { return arena.make(List{{{at, Kind::List}}, items}); }
 const Map *Build::map(const List *from, const List *to, uint32_t at) {
-  return arena.make(Map{{{Kind::Map, at}}, from, to});
+  return arena.make(Map{{{at, Kind::Map}}, from, to});
 }
 
 const Type *Build::type(const Type &t) {

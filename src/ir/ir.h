@@ -24,9 +24,9 @@ enum class Kind : uint8_t {
   File, Device, Const, Func, Target, Schedule,
 };
 
-struct Node {
-  Kind kind{};
+struct Node {  // 5 bytes of 8: a node's small fields stand first and fill the rest
   uint32_t at = kNowhere;
+  Kind kind{};
 };
 struct Expr : Node {};
 using Exprs = std::span<const Expr *const>;
@@ -40,8 +40,8 @@ template <class T> const T &to(const Node *n) { return *static_cast<const T *>(n
 
 struct Int : Expr {  // 7, -7; `wide`: the value is to be read as an unsigned number above INT64_MAX
   static constexpr Kind kKind = Kind::Int;
-  int64_t value;
   bool wide;
+  int64_t value;
 };
 struct Float : Expr {  // 0.1, -0.0, inf, nan; nan(0xBITS) has nan_bits != 0, the bits in the type of the place
   static constexpr Kind kKind = Kind::Float;
