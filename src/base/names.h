@@ -1,5 +1,6 @@
 // Interned names: a Sym is four bytes, equal names have equal Syms. Sym{} (id 0) is "no name".
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,15 +20,18 @@ struct Sym {
 
 class Names {
  public:
-  Names() : table_(1 << 10), texts_(1) {}
   Sym intern(std::string_view s) {
-    if (s.size() - 1 < kWord) {  // most names, most of the time
-      Slot key = key_of(s), known = table_[home(key)];
-      if (known.word == key.word && known.size == key.size) return {known.id};
-    }
-    return intern_any(s);
+    if (s.size() > kWord) return intern_long(s);
+    return intern_word(word_of(s.data(), s.size()), s);
   }
-  Sym find(std::string_view s) const { return {table_[place(key_of(s), s)].id}; }  // Sym{} if never interned
+  // The same where kWord bytes may be read at s.data(): most names of a text, with no jump that depends on their size.
+  Sym intern_in_text(std::string_view s) {
+    if (s.size() - 1 >= kWord) return intern(s);
+    uint64_t word;
+    memcpy(&word, s.data(), kWord);
+    return intern_word(word & ~uint64_t(0) >> 8 * (kWord - s.size()), s);
+  }
+  Sym find(std::string_view s) const;  // Sym{} if never interned
   std::string_view text(Sym s) const { return texts_[s.id]; }
   size_t size() const { return texts_.size(); }
 
@@ -35,35 +39,43 @@ class Names {
     uint64_t h = 0x9e3779b97f4a7c15u ^ s.size();
     const char *p = s.data();
     size_t n = s.size();
-    for (; n >= 8; p += 8, n -= 8) h = mix(h ^ load(p, 8));
-    if (n) h = mix(h ^ load(p, n));
+    for (; n >= 8; p += 8, n -= 8) h = mix(h ^ word_of(p, 8));
+    if (n) h = mix(h ^ word_of(p, n));
     return h;
   }
 
  private:
-  // A name of up to 8 letters is its own word and compares without a look at its text; the word of others is a hash.
+  // A name of up to kWord letters is its own word and compares with no look at its text; the word of others is a hash.
+  // The two have tables of their own: the short names of a large text stay in the cache.
   static constexpr size_t kWord = 8;
   struct Slot { uint64_t word = 0; uint32_t size = 0, id = 0; };  // id 0: free
-  static Slot key_of(std::string_view s) {
-    return {s.size() <= kWord ? load(s.data(), s.size()) : hash(s), uint32_t(s.size())};
+  struct Table {                                                  // open addressing, at most half full
+    std::vector<Slot> slots = std::vector<Slot>(1 << 9);
+    size_t mask = slots.size() - 1, used = 0;
+    size_t home(uint64_t word) const { return mix(word) & mask; }
+  };
+  Sym intern_word(uint64_t word, std::string_view s) {
+    const Slot &known = short_.slots[short_.home(word)];
+    if (known.word == word && known.size == s.size()) return {known.id};
+    return intern_key(short_, {word, uint32_t(s.size())}, s);
   }
-  size_t home(const Slot &key) const { return mix(key.word ^ key.size) & mask_; }
-  size_t place(const Slot &key, std::string_view s) const;  // where s is or would be
-  Sym intern_any(std::string_view s);
-  // Up to 8 letters as a number; different texts of one size are different numbers.
-  static uint64_t load(const char *p, size_t n) {
-    if (n < 4) return n ? uint8_t(p[0]) | uint32_t(uint8_t(p[n / 2])) << 8 | uint32_t(uint8_t(p[n - 1])) << 16 : 0;
+  Sym intern_long(std::string_view s) { return intern_key(long_, {hash(s), uint32_t(s.size())}, s); }
+  Sym intern_key(Table &t, Slot key, std::string_view s);
+  size_t place(const Table &t, const Slot &key, std::string_view s) const;  // where s is or would be
+  // Up to 8 letters as a number, the first one lowest.
+  static uint64_t word_of(const char *p, size_t n) {
+    auto letter = [p](size_t i) { return uint64_t(uint8_t(p[i])) << 8 * i; };
+    if (n < 4) return n ? letter(0) | letter(n / 2) | letter(n - 1) : 0;
     uint32_t a, b;
     memcpy(&a, p, 4), memcpy(&b, p + n - 4, 4);
-    return a | uint64_t(b) << 32;
+    return a | uint64_t(b) << 8 * (n - 4);
   }
   static uint64_t mix(uint64_t x) {
     __uint128_t m = __uint128_t(x) * 0xd6e8feb86659fd93u;
     return uint64_t(m) ^ uint64_t(m >> 64);
   }
-  std::vector<Slot> table_;  // open addressing, at most half full
-  size_t mask_ = table_.size() - 1;
-  std::vector<std::string_view> texts_;
+  Table short_, long_;
+  std::vector<std::string_view> texts_{1};
   Arena arena_;
 };
 

@@ -19,8 +19,8 @@ char *reserve(size_t n) {
   return p == MAP_FAILED ? nullptr : static_cast<char *>(p);
 }
 
-// A pipe is read straight into reserved pages; the first untouched byte is the NUL. Where address space is limited, there
-// are fewer.
+// A pipe is read straight into reserved pages; untouched bytes are NULs. Where address space is limited, there are
+// fewer.
 std::string slurp(int fd, std::string_view *text) {
   size_t room = kPipeRoom;
   char *buffer = reserve(room);
@@ -28,8 +28,8 @@ std::string slurp(int fd, std::string_view *text) {
   if (!buffer) return strerror(errno);
   size_t n = 0;
   for (;;) {
-    if (n == room - 1) return "larger than the address space that is left";
-    ssize_t got = ::read(fd, buffer + n, std::min<size_t>(1 << 20, room - 1 - n));
+    if (n == room - Source::kBehind) return "larger than the address space that is left";
+    ssize_t got = ::read(fd, buffer + n, std::min<size_t>(1 << 20, room - Source::kBehind - n));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return strerror(errno);
     if (got == 0) break;
@@ -39,9 +39,9 @@ std::string slurp(int fd, std::string_view *text) {
   return "";
 }
 
-// A file is mapped over zero pages that are at least one byte longer: behind its last byte there is always a NUL.
+// A file is mapped over zero pages that are longer: behind its last byte there are always NULs.
 std::string map_file(int fd, size_t size, std::string_view *text) {
-  size_t page = size_t(sysconf(_SC_PAGESIZE)), room = (size + 1 + page - 1) / page * page;
+  size_t page = size_t(sysconf(_SC_PAGESIZE)), room = (size + Source::kBehind + page - 1) / page * page;
   char *buffer = reserve(room);
   if (!buffer) return strerror(errno);
   if (size && mmap(buffer, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
@@ -77,9 +77,9 @@ Source Source::open(const std::string &path) {
 Source Source::from_string(std::string name, std::string_view text) {
   Source s;
   s.name = std::move(name);
-  char *copy = new char[text.size() + 1];  // lives as long as the process, as nodes point into it
+  char *copy = new char[text.size() + kBehind];  // lives as long as the process, as nodes point into it
   memcpy(copy, text.data(), text.size());
-  copy[text.size()] = 0;
+  memset(copy + text.size(), 0, kBehind);
   s.text = {copy, text.size()};
   return s;
 }

@@ -1,4 +1,4 @@
-// A text as one buffer with a NUL behind its last byte; offsets into it become line and column when a diagnostic is
+// A text as one buffer with NULs behind its last byte; offsets into it become line and column when a diagnostic is
 // printed.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,8 @@ class Source {
   static Source join(const Source &a, const Source &b);
 
   std::string name;       // as diagnostics print it; <stdin> for "-"
-  std::string_view text;  // text.data()[text.size()] == 0
+  std::string_view text;  // kBehind NULs follow, so that words of a machine may be read at any byte of it
+  static constexpr size_t kBehind = 8;
   std::string error;
 
   struct Place { uint32_t line, column; };      // both from 1; column counts bytes; in the file that `at` is of

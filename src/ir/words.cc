@@ -2,6 +2,7 @@
 
 namespace mlc {
 
+// In the order of the tokens of grammar/mlc.yy; the two numbers last.
 static constexpr std::string_view kWords[] = {
     "mlc",    "file",    "device", "const", "graph",  "group",  "kernel",   "scalar",    "reducer", "extern", "intrinsic",
     "target", "schedule", "desc",  "impl",  "code",   "memory", "thread",   "use",       "dataflow", "alloc", "view",

@@ -9,6 +9,7 @@ struct PlaceV { Sym device; int32_t index; };
 struct SigV { Syms dims; Params params; Defs results; };
 struct SuffixV { Sym scope; PlaceV place; Attrs attrs; };
 struct BodyV { Notes notes; Stmts stmts; };
+struct TailV { Attrs attrs; Syms from; };
 struct KindV { Sym tag; LoopKind kind; };
 struct HeadMarks { uint32_t notes, from, axes; };
 
@@ -70,6 +71,17 @@ inline Value iter(Value n, Value extent) {
   return extent;
 }
 
+// What may stand behind an expression: `{k = v} from ".."`.
+inline Value no_tail() { return any(nullptr); }
+inline Value tail(Reader &r, Value attrs, Value from) { return any(r.keep(TailV{attrs_of(attrs), syms_of(from)})); }
+inline TailV tail_of(Reader &r, Value v) { return v.any ? get<TailV>(r, v) : TailV{}; }
+inline Value pair(Reader &r, Value key, Value value) {
+  Value list = at(key.at);
+  list.mark = r.attrs.mark();
+  r.attrs.push({key.sym, key.at, value.expr});
+  return list;
+}
+
 // ---- types
 inline Value definition(Value n, Value t) {
   t.at = n.at, t.len = n.sym.id;
@@ -91,6 +103,12 @@ inline Value full_type(Reader &r, Value base, Value suffix) {
   v.type = r.b.type({t.elem, t.tensor, s.scope, s.place.device, s.place.index, t.dims, s.attrs});
   return v;
 }
+inline Value param(Reader &r, Mode mode, Value def) {
+  Value list = at(def.at);
+  list.mark = r.params.mark();
+  r.params.push({mode, def_of(def)});
+  return list;
+}
 inline Value signature(Reader &r, Value dims, Value params, Value results) {
   return any(r.keep(SigV{syms_of(dims), list_of<Param>(params), list_of<Def>(results)}));
 }
@@ -105,21 +123,24 @@ inline void push_stmt(Reader &r, Value v) { r.stmts.push(v.stmt); }
 inline void push_init(Reader &r, Value, Value v) { r.stmts.push(v.stmt); }
 inline Stmts take_stmts(Reader &r, Value v) { return r.stmts.take(r.b, v.mark); }
 
-// Marks of `attr` and `from` lines, in one number.
-inline Value begin_notes(Reader &r) {
+// Notes are kept on two stacks until take_notes: the value of the first is where they begin, in one number.
+inline Value note_marks(uint32_t attrs, uint32_t from) {
   Value v{};
-  v.number = int64_t(uint64_t(r.notes.mark()) | uint64_t(r.from.mark()) << 32);
+  v.number = int64_t(uint64_t(attrs) | uint64_t(from) << 32);
   return v;
 }
+inline Value note_marks(Reader &r) { return note_marks(r.notes.mark(), r.from.mark()); }
+inline Value note_attr(Reader &r, Value key, Value value) {
+  Value marks = note_marks(r);
+  r.notes.push({key.sym, key.at, value.expr});
+  return marks;
+}
+inline Value note_from(Reader &r, Value strings) { return note_marks(r.notes.mark(), strings.mark); }
 inline Notes take_notes(Reader &r, Value v) {
   Attrs a = r.notes.take(r.b, uint32_t(v.number));
   return {a, r.from.take(r.b, uint32_t(uint64_t(v.number) >> 32))};
 }
-inline void note_from(Reader &, Value) {}  // the strings stay on r.from until take_notes
-inline Value body(Reader &r, Value open, Value notes, Value stmts) {
-  Stmts s = take_stmts(r, stmts);
-  return any(r.keep(BodyV{take_notes(r, notes), s}), open.at);
-}
+inline Value body(Reader &r, Value open, Notes notes, Stmts stmts) { return any(r.keep(BodyV{notes, stmts}), open.at); }
 // Where a body has no place for `attr` and `from` lines.
 inline Stmts plain(Reader &r, Value b) {
   BodyV v = get<BodyV>(r, b);
@@ -128,8 +149,9 @@ inline Stmts plain(Reader &r, Value b) {
   return v.stmts;
 }
 
-inline Value let(Reader &r, Value defs, Value e, Value attrs, Value from) {
-  return stmt(r, defs, Let{{}, r.defs.take(r.b, defs.mark), e.expr, attrs_of(attrs), syms_of(from)});
+inline Value let(Reader &r, Value defs, Value e, Value tail) {
+  TailV t = tail_of(r, tail);
+  return stmt(r, defs, Let{{}, r.defs.take(r.b, defs.mark), e.expr, t.attrs, t.from});
 }
 inline Value values(Reader &r, Value stmts, Value yields, Value *stacks) {
   Exprs s = stacks ? r.exprs.take(r.b, stacks->mark) : Exprs{};
@@ -157,8 +179,9 @@ inline Value alloc_at(Reader &r, Value first, Value def, Value base, Value offse
 inline Value view(Reader &r, Value first, Value def, Value source) {
   return stmt(r, first, View{{}, def_of(def), as<Load>(source.expr)});
 }
-inline Value call_stmt(Reader &r, Value first, Value call, Value dests, Value attrs, Value from) {
-  return stmt(r, first, CallStmt{{}, as<Call>(call.expr), r.exprs.take(r.b, dests.mark), attrs_of(attrs), syms_of(from)});
+inline Value call_stmt(Reader &r, Value first, Value call, Value dests, Value tail) {
+  TailV t = tail_of(r, tail);
+  return stmt(r, first, CallStmt{{}, as<Call>(call.expr), r.exprs.take(r.b, dests.mark), t.attrs, t.from});
 }
 inline Value assume(Reader &r, Value first, Value e) { return stmt(r, first, Assume{{}, e.expr}); }
 inline Value code(Reader &r, Value first, Value text) { return stmt(r, first, Code{{}, text_of(text)}); }
@@ -176,6 +199,7 @@ inline Value loop_kind(Sym tag, LoopKind kind) {
   v.sym = tag, v.len = uint32_t(kind);
   return v;
 }
+inline Value serial() { return loop_kind({}, LoopKind::Serial); }
 inline Value for_loop(Reader &r, Value first, Value it, Value kind, Value body) {
   BodyV b = get<BodyV>(r, body);
   return stmt(r, first, For{{}, LoopKind(kind.len), iter_of(it), kind.sym, b.notes, b.stmts});
@@ -187,10 +211,9 @@ inline Value begin_heads(Reader &r) {
   r.heads.push_back({});
   return any(r.keep(HeadMarks{r.notes.mark(), r.from.mark(), r.axes.mark()}));
 }
-inline Value axis_kind(Value v, AxisKind k) { v.len = uint32_t(k); return v; }
-inline void axis(Reader &r, Value kind, Value it, Value binding) {
+inline void axis(Reader &r, Value first, AxisKind kind, Value it, Value binding) {
   Iter i = iter_of(it);
-  r.axes.push({AxisKind(kind.len), i.name, kind.at, i.extent, binding.expr});
+  r.axes.push({kind, i.name, first.at, i.extent, binding.expr});
 }
 inline void guard(Reader &r, Value first, Value e) {
   const Expr *&g = r.heads.back().guard;
@@ -223,8 +246,9 @@ inline Value device(Reader &r, Value first, Value device, Value target) {
   PlaceV p = place_of(r, device);
   return item(r, first, Device{{}, p.device, p.index, target.sym});
 }
-inline Value constant(Reader &r, Value first, Value n, Value t, Value e, Value attrs, Value from) {
-  return item(r, first, Const{{}, n.sym, t.type, e.expr, {}, 0, attrs_of(attrs), syms_of(from)});
+inline Value constant(Reader &r, Value first, Value n, Value t, Value e, Value tail) {
+  TailV v = tail_of(r, tail);
+  return item(r, first, Const{{}, n.sym, t.type, e.expr, {}, 0, v.attrs, v.from});
 }
 inline Value constant_at(Reader &r, Value first, Value n, Value t, Value path, Value offset, Value from) {
   const Int &i = to<Int>(offset.expr);

@@ -1,6 +1,9 @@
 // What the lexer (grammar/mlc.re) and the parser (grammar/mlc.yy) share: the place in the text, the builder, lists that
 // are not finished yet, and comments that no statement has claimed yet. Only these two and read.cc include it.
 #pragma once
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,15 @@ struct Value {
   };
   uint32_t at;                // byte offset of the first token
   uint32_t len;               // of a token's text
+
+  // Both in one store, as the parser loads them.
+  void place(uint32_t at, uint32_t len) {
+    uint64_t both = uint64_t(len) << 32 | at;
+    memcpy(static_cast<void *>(&this->at), &both, sizeof both);
+  }
 };
+static_assert(sizeof(Value) == 16 && offsetof(Value, len) == offsetof(Value, at) + 4 &&
+              std::endian::native == std::endian::little);
 
 // A list that grows: nested lists finish before the outer one goes on, so one stack a type is enough.
 template <class T> class Scratch {
