@@ -210,10 +210,12 @@ class Placer {
     }
     Trace uses(b_, m_, known_, a.def.name, a.def.type);
     for (const For *f : at_once) uses.around(*f);
-    uses.piece(depth ? way[depth - 1].body : rest);
-    Shape shape{nullptr, {}, {}};
+    Stmts piece = depth ? way[depth - 1].body : rest;
+    uses.piece(piece);
+    Shape shape{nullptr, {}, {}, {}};
     if (uses.aliased) why = "its memory has another name";
-    else shape = shrunk(b_, a.def.type, uses, below, known_);
+    else
+      shape = shrunk(b_, a.def.type, uses, below, rings(b_, m_, a.def.name, a.def.type, piece, at_once, known_), known_);
     known_.pop(mark);
     return shape;
   }

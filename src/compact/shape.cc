@@ -1,5 +1,7 @@
 #include "compact/shape.h"
 
+#include <bit>
+
 #include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/scope.h"
@@ -16,31 +18,32 @@ class Shaper {
   Shaper(Build &b, const Type *type, const Trace &uses, Iters below, Bounds &known)
       : b_(b), type_(type), uses_(uses), below_(below), known_(known) {}
 
-  Shape run() {
-    Shape s{nullptr, std::vector<const Expr *>(type_->rank()), std::vector<bool>(type_->rank())};
-    std::vector<Region> regions;
-    for (const Access &a : uses_.accesses) {
-      if (a.whole) continue;  // all that there is, however large
-      regions.push_back(hull(b_, a, 0, known_));
-    }
+  Shape run(const std::vector<int64_t> &rings) {
+    size_t rank = type_->rank();
+    Shape s{nullptr, std::vector<const Expr *>(rank), std::vector<bool>(rank), std::vector<int64_t>(rank)};
+    std::vector<Region> regions = hulls();
     if (regions.empty() || !plain()) return s;
     std::vector<const Expr *> dims(type_->dims.begin(), type_->dims.end());
     bool shrinks = false;
     for (size_t d = 0; d < dims.size(); d++) {
       Side side = joined(regions, d);
-      if (!side.lo || !smaller(side.extent, dims[d])) continue;
-      s.lo[d] = side.lo, dims[d] = side.extent, shrinks = true;
-      s.gone[d] = is_int(side.extent, 1) && indexed(d);
+      if (side.lo && smaller(side.extent, dims[d])) {
+        s.lo[d] = side.lo, dims[d] = side.extent, shrinks = true;
+        s.gone[d] = is_int(side.extent, 1) && indexed(d);
+      }
+      if (const Expr *ring = b_.integer(rings[d]); rings[d] && smaller(ring, dims[d]))
+        s.rings[d] = rings[d], s.lo[d] = nullptr, s.gone[d] = rings[d] == 1, dims[d] = ring, shrinks = true;
     }
     if (!shrinks) return s;
     s.type = type(dims, s.gone);
     return s;
   }
 
- private:
-  // Attributes that say how the old shape lies in memory are not those of another one.
-  bool plain() const {
-    return !attr(b_, type_->attrs, "layout") && !attr(b_, type_->attrs, "box");
+  std::vector<Region> hulls() {
+    std::vector<Region> regions;
+    for (const Access &a : uses_.accesses)
+      if (!a.whole) regions.push_back(hull(b_, a, 0, known_));  // else all that there is, however large
+    return regions;
   }
 
   // Every access has an index there, so that the dimension can go.
@@ -48,12 +51,6 @@ class Shaper {
     for (const Access &a : uses_.accesses)
       if (!a.whole && a.ranged[d]) return false;
     return true;
-  }
-
-  bool below(const Expr *e) const {
-    for (const Iter &i : below_)
-      if (mentions(e, i.name)) return true;
-    return false;
   }
 
   // The least side that holds all; {null, null}: the whole dimension.
@@ -75,6 +72,18 @@ class Shaper {
     }
     const Expr *extent = upper(simplify(b_, b_.binary(Op::Sub, end, lo), known_));
     return extent ? Side{lo, extent} : Side{};
+  }
+
+ private:
+  // Attributes that say how the old shape lies in memory are not those of another one.
+  bool plain() const {
+    return !attr(b_, type_->attrs, "layout") && !attr(b_, type_->attrs, "box");
+  }
+
+  bool below(const Expr *e) const {
+    for (const Iter &i : below_)
+      if (mentions(e, i.name)) return true;
+    return false;
   }
 
   // A constant that is never less, else an expression that the line of the buffer can say and a person reads.
@@ -184,6 +193,7 @@ class Relative {
       auto moved = [&](const Expr *x) { return simplify(b_, b_.binary(Op::Sub, x, shape_.lo[d]), known_); };
       if (shape_.lo[d]) i = r ? b_.range(moved(r->lo), r->extent, r->at) : moved(i);
       r = as<Range>(i);
+      if (shape_.rings[d]) i = simplify(b_, b_.binary(Op::Mod, i, b_.integer(shape_.rings[d])), known_);
       const Expr *dim = shape_.type->dims[index.size()];
       if (r && is_int(r->lo, 0) && equal(r->extent, dim)) i = b_.all();
       index.push_back(i);
@@ -199,8 +209,70 @@ class Relative {
 
 }  // namespace
 
-Shape shrunk(Build &b, const Type *type, const Trace &uses, Iters below, Bounds &known) {
-  return Shaper(b, type, uses, below, known).run();
+std::vector<int64_t> rings(Build &b, const Module &m, Sym buffer, const Type *type, Stmts piece,
+                           const std::vector<const For *> &at_once, Bounds &known) {
+  std::vector<int64_t> found(type->rank());
+  size_t last = piece.size();
+  while (last && !touches(piece[last - 1], buffer)) last--;
+  const For *loop = last ? as<For>(piece[last - 1]) : nullptr;
+  if (!loop || loop->loop != LoopKind::Serial) return found;
+
+  auto trace = [&](Trace &t, Stmts l) {
+    for (const For *f : at_once) t.around(*f);
+    t.piece(l);
+    return !t.aliased && std::none_of(t.accesses.begin(), t.accesses.end(), [](const Access &a) { return a.whole; });
+  };
+  Stmts before = piece.first(last - 1);
+  Trace front(b, m, known, buffer, type), turn(b, m, known, buffer, type);
+  if (!trace(front, before)) return found;
+  std::unordered_set<Sym> lanes;
+  each_stmt(loop->body, [&](const Stmt *s) {
+    if (auto *f = as<For>(s); f && f->loop == LoopKind::Vectorize) lanes.insert(f->iter.name);
+  });
+  auto in_lanes = [&](const Access &a, size_t d) {
+    return std::any_of(lanes.begin(), lanes.end(), [&](Sym v) { return a.at[d].lo && mentions(a.at[d].lo, v); });
+  };
+
+  std::vector<Side> windows(type->rank(), Side{nullptr, nullptr});
+  size_t mark = known.mark();
+  for (const Stmt *s : before) after(known, s);
+  enter(known, loop, 0);
+  if (trace(turn, loop->body)) {
+    Shaper shaper(b, type, turn, {}, known);
+    std::vector<Region> regions = shaper.hulls();
+    const Expr *next = b.binary(Op::Add, b.name(loop->iter.name), b.integer(1));
+    for (size_t d = 0; d < windows.size() && !regions.empty(); d++) {
+      bool vector = std::any_of(turn.accesses.begin(), turn.accesses.end(), [&](auto &a) { return in_lanes(a, d); });
+      Side s = vector || !shaper.indexed(d) ? Side{nullptr, nullptr} : shaper.joined(regions, d);
+      if (!s.lo || s.extent->kind != Kind::Int || !mentions(s.lo, loop->iter.name)) continue;
+      if (provably_less_equal(b, s.lo, substitute(b, s.lo, {{loop->iter.name, next}}), known)) windows[d] = s;
+    }
+  }
+  known.pop(mark);
+
+  Shaper shaper(b, type, front, {}, known);
+  std::vector<Region> regions = shaper.hulls();
+  for (size_t d = 0; d < windows.size(); d++) {
+    int64_t n, most = INT64_MAX;
+    if (!windows[d].lo || !int_value(windows[d].extent, &n) || !shaper.indexed(d)) continue;
+    // As many as there are stages; else a number that is easily divided by.
+    int_value(type->dims[d], &most);
+    int64_t wide = int64_t(std::bit_ceil(uint64_t(std::min(n, int64_t(1) << 40))));
+    if (!attr(b, type->attrs, "stages") && wide >= n && wide < most) n = wide;
+    const Expr *lo = simplify(b, substitute(b, windows[d].lo, {{loop->iter.name, b.integer(0)}}), known);
+    const Expr *end = fold(b, Op::Add, lo, b.integer(n));
+    bool held = true;
+    for (const Region &r : regions)
+      held &= r[d].lo && provably_less_equal(b, lo, r[d].lo, known) &&
+              provably_less_equal(b, fold(b, Op::Add, r[d].lo, r[d].extent), end, known);
+    if (held) found[d] = n;
+  }
+  return found;
+}
+
+Shape shrunk(Build &b, const Type *type, const Trace &uses, Iters below, const std::vector<int64_t> &rings,
+             Bounds &known) {
+  return Shaper(b, type, uses, below, known).run(rings);
 }
 
 Stmts relative(Build &b, Stmts body, Sym buffer, const Shape &shape, Bounds &known) {
