@@ -6,6 +6,7 @@
 
 #include "arith/prove.h"
 #include "ir/solve.h"
+#include "ir/step.h"
 #include "ir/walk.h"
 #include "text/text.h"
 
@@ -132,8 +133,29 @@ class Collector {
   void body(Stmts l) {
     Substitution saved = with_;
     size_t facts = facts_.size(), inner = inner_.size();
-    for (const Stmt *s : l) statement(s);
+    for (size_t i = 0; i < l.size();) {
+      size_t n = scope_.threads ? step_length(l, i, scope_.function) : 0;
+      if (n) step(l.subspan(i, n)), i += n;
+      else statement(l[i++]);
+    }
     with_ = std::move(saved), facts_.resize(facts), inner_.resize(inner);
+  }
+
+  // Of a reduction: threads combine what they have, and meet others alone.
+  void step(Stmts l) {
+    std::vector<const Load *> targets;
+    for (const Stmt *s : l)
+      if (auto *x = as<Store>(s)) targets.push_back(x->target);
+    auto *let = as<Let>(l[0]);
+    each_child(let ? let->value : to<Store>(l[0]).value, [&](const Expr *x) {
+      if (std::none_of(targets.begin(), targets.end(), [&](auto *t) { return equal(x, t); })) reads(x);
+    });
+    if (let)
+      for (const Def &d : let->defs) with_[d.name] = unknown();
+    for (const Load *t : targets) {
+      for (const Expr *i : t->index) reads(i);
+      touch(*t, true, true);
+    }
   }
 
   void statement(const Stmt *s) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "interp/exec.h"
+#include "ir/step.h"
 #include "text/text.h"
 
 namespace mlc::interp {
@@ -17,16 +18,6 @@ const Binary *step_of(const Store &s) {
   return x && (x->op == Op::Add || x->op == Op::Mul) && (equal(x->a, s.target) || equal(x->b, s.target)) ? x : nullptr;
 }
 
-// `y[i] = y[i] op e`, `y[i] = max(y[i], e)`: what threads do to combine, where there are no blocks any more.
-bool combines_into(const Store &s) {
-  auto *x = as<Binary>(s.value);
-  auto *c = as<Call>(s.value);
-  if (x) return equal(x->a, s.target) || equal(x->b, s.target);
-  if (!c || !c->iters.empty()) return false;
-  if (c->args.size() == 2) return equal(c->args[0], s.target) || equal(c->args[1], s.target);
-  return c->args.size() == 3 && equal(c->args[2], s.target);  // fma(a, b, y[i])
-}
-
 }  // namespace
 
 const Act *Compiler::act(ActFn run, const void *what, uint32_t at) { return nodes_.arena.make(Act{run, what, at}); }
@@ -34,7 +25,15 @@ const Act *Compiler::act(ActFn run, const void *what, uint32_t at) { return node
 Acts Compiler::body(Stmts s) {
   size_t mark = log_.size();
   std::vector<const Act *> out;
-  for (const Stmt *x : s) stmt(x, out);
+  for (size_t i = 0; i < s.size();) {
+    // Threads that take turns of one step combine what they have, where there are no blocks any more too.
+    size_t n = threads_.empty() ? 0 : step_length(s, i, [&](Sym f) { return m_.func(f); });
+    std::unordered_set<int> around = n ? combining_ : std::unordered_set<int>();
+    for (const Stmt *x : s.subspan(i, n))
+      if (auto *store = as<Store>(x)) combining_.insert(buffer_of(store->target));
+    for (size_t end = i + std::max<size_t>(n, 1); i < end; i++) stmt(s[i], out);
+    if (n) combining_ = std::move(around);
+  }
   pop(mark);
   return nodes_.arena.copy(out);
 }
@@ -339,8 +338,7 @@ void Compiler::stmt(const Stmt *s, std::vector<const Act *> &out) {
       auto &x = to<Store>(s);
       const Access *target = access(x.target);
       DType t = unit_->buffers[size_t(target->buffer)].elem;
-      bool combines = x.atomic || (!threads_.empty() && combines_into(x));
-      bool alone = combines && combining_.insert(target->buffer).second;
+      bool alone = x.atomic && combining_.insert(target->buffer).second;
       const Act *store = act(store_act(t), keep(StoreAct{target, stored(x, t)}), s->at);
       bool traced = races_ && !combining_.count(target->buffer);
       if (alone) combining_.erase(target->buffer);
