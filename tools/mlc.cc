@@ -15,6 +15,7 @@
 #include "onnx/import.h"
 #include "pass/command.h"
 #include "pipeline.h"
+#include "target/target.h"
 #include "text/text.h"
 #include "with_llvm.h"
 
@@ -61,6 +62,13 @@ class Driver {
     codegen_.cpp.name = options_.get("name", model_name(model_));
     if (project_name(codegen_.cpp.name) != codegen_.cpp.name)
       return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, project_name(codegen_.cpp.name)));
+    if (options_.has("target")) {
+      Build b;
+      std::string error;
+      auto target = find_target(b, nullptr, options_.get("target"), &error);
+      if (!target) return usage("--target: " + error);
+      codegen_.cpp.cuda = target->kind == "cuda";
+    }
     if (auto bound = options_.bindings(); is_text() && !bound.empty())
       return usage(fmt::format("--bind {}: a module has its sizes already", bound.begin()->first));
     codegen_.folder = options_.get("output");
@@ -121,7 +129,8 @@ class Driver {
 
   // The usual ones, and behind simplify the one that --library asks for.
   std::vector<const Pass *> passes() const {
-    std::vector<const Pass *> all = usual_passes(options_.has("target"));
+    std::vector<const Pass *> all = usual_passes(options_.has("target") && !codegen_.cpp.cuda);
+    if (codegen_.cpp.cuda) all.pop_back();  // arenas are planned behind mlc-sync, which mlc-codegen runs
     auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
     if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));
     return all;
@@ -164,6 +173,7 @@ class Driver {
       }
     }
     s += " | mlc-codegen --name " + codegen_.cpp.name;
+    if (codegen_.cpp.cuda) s += " --target cuda-sm_80";
     if (options_.has("emit")) s += " --emit " + options_.get("emit");
     if (codegen_.with_main) s += " --main";
     if (options_.has("checked")) s += " --checked";
