@@ -1,6 +1,7 @@
 #include "tile/tile.h"
 
 #include "sched/regions.h"
+#include "tile/cuda.h"
 #include "tile/rules.h"
 
 namespace mlc {
@@ -121,12 +122,16 @@ const Schedule *schedule(Build &b, const Module &m, const Func &f, const TargetI
   }
   size_t first = s.steps().size();
   inline_chains(k);
-  for (Sym block : blocks_of(s))
-    if (!k.done.count(block) && s.state().find_block(block)) tile_product(k, block);
-  tile_rows(k);
-  for (Sym block : blocks_of(s))
-    if (!k.done.count(block) && s.state().find_block(block)) tile_lanes(k, block);
-  if (k.rows) share_rows(k);
+  if (target.kind == "cuda") {
+    tile_cuda(k, blocks_of(s));
+  } else {
+    for (Sym block : blocks_of(s))
+      if (!k.done.count(block) && s.state().find_block(block)) tile_product(k, block);
+    tile_rows(k);
+    for (Sym block : blocks_of(s))
+      if (!k.done.count(block) && s.state().find_block(block)) tile_lanes(k, block);
+    if (k.rows) share_rows(k);
+  }
   for (const std::string &r : k.remarks) diag.remark("@{}: {}", name, r);
   if (s.steps().size() == first) return diag.remark("@{}: no rule has steps for it", name), nullptr;
   Schedule out{};
