@@ -129,7 +129,7 @@ class Driver {
 
   // The usual ones, and behind simplify the one that --library asks for.
   std::vector<const Pass *> passes() const {
-    std::vector<const Pass *> all = usual_passes(options_.has("target") && !codegen_.cpp.cuda);
+    std::vector<const Pass *> all = usual_passes(options_.has("target"));
     if (codegen_.cpp.cuda) all.pop_back();  // arenas are planned behind mlc-sync, which mlc-codegen runs
     auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
     if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));

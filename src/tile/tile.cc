@@ -143,9 +143,8 @@ const Schedule *schedule(Build &b, const Module &m, const Func &f, const TargetI
 
 std::vector<const Schedule *> tile_schedules(Build &b, const Module &m, const TargetInfo &target,
                                              const TileOptions &options, Diag &diag) {
-  if (target.kind != "cpu") {
-    diag.remark("{} is of kind {}: there are rules for cpu only, kernels stay as they are{}", target.name, target.kind,
-                target.kind == "cuda" ? "; mlc-sync binds them" : "; mlc-tensorize looks for intrinsics");
+  if (target.kind != "cpu" && target.kind != "cuda") {
+    diag.remark("{} is of kind {}: kernels stay as they are; mlc-tensorize looks for intrinsics", target.name, target.kind);
     return {};
   }
   Machine machine = machine_of(b, target, options);
