@@ -8,6 +8,8 @@ def library():
     """The library, or nothing."""
     wheels = pathlib.Path(sys.prefix).glob("lib/python*/site-packages/nvidia/*/lib")
     for folder in [*pathlib.Path("/usr/local").glob("cuda*/lib64"), *wheels]:
+        for part in sorted(folder.glob("libnvrtc-builtins.so.*")):  # which it would look for where systems have theirs
+            ctypes.CDLL(str(part), ctypes.RTLD_GLOBAL)
         for path in sorted(folder.glob("libnvrtc.so.*")):
             return ctypes.CDLL(str(path))
     for name in "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12":
