@@ -105,7 +105,7 @@ void Tensorizer::lay_out_constant(const std::string &block, const Match &m, cons
   for (const Expr *e : shape->index) to.push_back(substitute(b_, e, inner));
   const Map *map = b_.map(b_.make_list(l->index), b_.make_list(b_.list(to)));
   Attr zeros{b_.sym("pad_value"), kNowhere, zero(b_, script_.state().type_of_buffer(l->buffer)->elem).e};
-  script_.attempt("transform_layout", {}, {name(block), b_.name(l->buffer), map}, b_.one(zeros));
+  script_.attempt([&] { script_.step("transform_layout", {}, {name(block), b_.name(l->buffer), map}, b_.one(zeros)); });
 }
 bool Tensorizer::is_constant(Sym buffer) const {
   size_t at = 0;

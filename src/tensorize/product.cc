@@ -27,7 +27,7 @@ int64_t Tensorizer::depth_of(const Match &m) const {
 std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool copies) {
   const Description &d = *m.desc;
   auto inlined = [&](const std::string &out) {  // what a step has put behind goes into its reader, if that may be
-    if (has_block(out)) script_.attempt("compute_inline", {}, {name(out)});
+    if (has_block(out)) script_.attempt([&] { run("compute_inline", {}, {name(out)}); });
   };
   if (m.distributed) run("distribute", {}, {name(block)}), inlined(block + ".out");
   std::vector<int64_t> at_once = tiles_at_once(script_.state(), m, target_);
@@ -47,7 +47,7 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   std::vector<Attr> attrs;
   if (copies) attrs.push_back({b_.sym("copy"), kNowhere, b_.integer(1)});
   if (int64_t depth = depth_of(m); depth >= 0) attrs.push_back({b_.sym("depth"), kNowhere, b_.integer(depth)});
-  script_.run("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)},
+  script_.step("pack_einsum", loops, {name(block), b_.make_list(b_.list(groups)), script_.numbers(multiples)},
               b_.list(attrs));
   inlined(block + (has_block(block + ".out_1") ? ".out_1" : ".out"));
 
@@ -147,7 +147,7 @@ bool Tensorizer::has_block(const std::string &n) {
   return false;
 }
 Place *Tensorizer::find(const std::string &n) {
-  Place *p = script_.find(n);
+  Place *p = script_.place(b_.sym(n));
   if (!p) refuse(kNowhere, "{} is gone", n);
   return p;
 }

@@ -63,7 +63,7 @@ class Tensorizer {
 
   // ---- the script
   void run(std::string_view step, const Names &results, std::vector<const Expr *> args) {
-    script_.run(step, results, std::move(args));
+    script_.step(step, results, std::move(args));
   }
   void reorder(const Names &before, const Names &order);
   const Expr *name(std::string_view s) { return script_.name(s); }

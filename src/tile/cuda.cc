@@ -77,7 +77,7 @@ class Rows {
 
   void take() {
     std::vector<Sym> loops = s_.loops(all_.back());
-    if (loops.size() < rows_) throw BadStep{kNowhere, "the last block has fewer loops than there are rows"};
+    if (loops.size() < rows_) refuse(kNowhere, "the last block has fewer loops than there are rows");
     Sym at{};
     if (rows_) {
       at = loops[rows_ - 1];
@@ -140,7 +140,7 @@ bool cuda_columns(Kernel &k, Sym block) {
     for (const AxisFact &a : f.axes) {
       Sym l = loop_of_axis(k.s, block, a.name, loops);
       if (!l && a.extent == 1) continue;
-      if (!l) throw BadStep{kNowhere, fmt::format("axis {} is no loop of its own", k.s.b.text(a.name))};
+      if (!l) refuse(kNowhere, "axis {} is no loop of its own", k.s.b.text(a.name));
       (a.reduce ? reduce : spatial).push_back(l);
     }
     auto columns = k.s.split(fused(k, spatial, "column"), {0, kWarp}, {"columns", "tx"});
@@ -179,9 +179,9 @@ bool cuda_transpose(Kernel &k, Sym block) {
       if (a.name == from || a.name == to) continue;
       Sym l = loop_of_axis(k.s, block, a.name, loops);
       if (l) others.push_back(l);
-      else if (a.extent != 1) throw BadStep{kNowhere, fmt::format("axis {} is no loop of its own", b.text(a.name))};
+      else if (a.extent != 1) refuse(kNowhere, "axis {} is no loop of its own", b.text(a.name));
     }
-    if (!row || !column) throw BadStep{kNowhere, "its axes are no loops of their own"};
+    if (!row || !column) refuse(kNowhere, "its axes are no loops of their own");
     auto r = k.s.split(row, {0, 4, kRows}, {"rows", "r", "ty"});
     auto c = k.s.split(column, {0, kWarp}, {"columns", "tx"});
     std::vector<Sym> order = others;
@@ -192,9 +192,9 @@ bool cuda_transpose(Kernel &k, Sym block) {
     k.s.run("compute_at", {b.name(copy), b.name(c[0])});
     bind(k, r[2], "threadIdx.y"), bind(k, c[1], "threadIdx.x");
     std::vector<Sym> inner = k.s.loops(copy);
-    if (inner.size() < 2) throw BadStep{kNowhere, "the copy has no tile"};
+    if (inner.size() < 2) refuse(kNowhere, "the copy has no tile");
     Sym q = inner.back(), p = inner[inner.size() - 2];
-    if (k.s.extent(q) > kWarp) throw BadStep{kNowhere, "the copy is no tile"};
+    if (k.s.extent(q) > kWarp) refuse(kNowhere, "the copy is no tile");
     bind(k, q, "threadIdx.x");
     auto parts = k.s.split(p, {0, kRows}, {"p", "q"});
     bind(k, parts[1], "threadIdx.y");

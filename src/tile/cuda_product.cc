@@ -107,7 +107,7 @@ class Product {
     for (const AxisFact &a : now.axes) {
       Sym l = loop_of_axis(s_, block, a.name, loops);
       if (!l && a.extent == 1) continue;
-      if (!l) throw BadStep{kNowhere, fmt::format("axis {} of {} is no loop of its own", b_.text(a.name), b_.text(block))};
+      if (!l) refuse(kNowhere, "axis {} of {} is no loop of its own", b_.text(a.name), b_.text(block));
       std::string base(b_.text(a.name));
       auto part = [&](std::vector<int64_t> by, Sym *to) {
         std::vector<std::string> names;
@@ -149,11 +149,11 @@ class Product {
   // that reads the sums takes them from there.
   Sym padded(Sym block, const std::vector<int64_t> &multiples) {
     Sym target = f_.target->buffer;
-    s_.run("pad_einsum", {name(block), s_.integers(multiples)});
+    s_.run("pad_einsum", {name(block), s_.numbers(multiples)});
     BlockFacts now = facts_of(s_, block);
     s_.run("set_scope", {name(block), name(now.target->buffer), word("local")});
     std::vector<Place *> out = consumers(s_.state(), s_.state().find_block(block));
-    if (out.size() != 1 || !out[0]->block()) throw BadStep{kNowhere, "the sums have several readers"};
+    if (out.size() != 1 || !out[0]->block()) refuse(kNowhere, "the sums have several readers");
     Sym copy = out[0]->block()->name;
     std::vector<Place *> users;
     if (s_.state().alloc_of(target)) users = consumers(s_.state(), out[0]);

@@ -1,6 +1,6 @@
 // What rules ask of a block: its axes, what it reads and writes along them.
 #pragma once
-#include "tile/script.h"
+#include "sched/script.h"
 
 namespace mlc {
 

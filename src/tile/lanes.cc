@@ -44,7 +44,7 @@ class Lanes {
 
   void take(const AxisFact &lane, bool fuses) {
     Sym block = f_.name;
-    if (f_.reduces && !f_.has_init) throw BadStep{kNowhere, "it has no initialiser"};
+    if (f_.reduces && !f_.has_init) refuse(kNowhere, "it has no initialiser");
     Sym out{};
     if (f_.reduces)  // the accumulator of a turn is a register
       out = epilogue_of(s_, f_);
@@ -55,7 +55,7 @@ class Lanes {
     Sym l = out || !fuses ? Sym{} : fuse_trailing(own);
     bool fused = bool(l);
     if (!fused) l = loop_of_axis(s_, block, lane.name, own);
-    if (!l) throw BadStep{kNowhere, fmt::format("axis {} is no loop of its own", b_.text(lane.name))};
+    if (!l) refuse(kNowhere, "axis {} is no loop of its own", b_.text(lane.name));
     int64_t n = s_.extent(l), lanes = lanes_;
     while (n > 0 && lanes / 2 >= n) lanes /= 2;
     std::string base(b_.text(lane.name));
@@ -68,7 +68,7 @@ class Lanes {
         if (a.reduce) reduce.push_back(x), window *= std::max<int64_t>(1, s_.extent(x));
         else order.push_back(x);
       }
-    if (out && reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
+    if (out && reduce.empty()) refuse(kNowhere, "nothing is summed");
     bool small = out && window <= 16;
     // A few rows at once, which a window shares, and a few vectors to a row: conditions at edges are known one by one.
     bool unrolled = small && conditional() && vectors > 0 && vectors <= 4;
@@ -97,7 +97,7 @@ class Lanes {
     }
     k_.done.insert(block);
     if (n > 0 && n % lanes && n > lanes && !k_.machine.masks)
-      s_.run("loop_partition", {name(parts[0]), s_.integers({n / lanes, 1})}, {base + "a", base + "b"});
+      s_.run("loop_partition", {name(parts[0]), s_.numbers({n / lanes, 1})}, {base + "a", base + "b"});
     else
       parallel(parts[0]);
   }

@@ -203,10 +203,10 @@ class Product {
     if (!whole) pad.push_back({b_.sym("pad_value"), kNowhere, is_float(elem_) ? static_cast<const Expr *>(b_.number(0.0)) : b_.integer(0)});
     Sym copy{};
     if (p.pack == Pack::Constant) {
-      s_.run("transform_layout", {name(block), name(p.w->buffer), packed(p)}, {}, pad);
+      s_.run("transform_layout", {name(block), name(p.w->buffer), packed(p)}, {}, b_.list(pad));
     } else if (p.pack == Pack::Copy) {
       copy = s_.run("cache_read", {name(block), name(p.w->buffer), name(b_.sym("global"))}, {std::string(b_.text(p.w->buffer)) + ".pack"})[0];
-      s_.run("transform_layout", {name(block), name(copy), packed(p)}, {}, pad);
+      s_.run("transform_layout", {name(block), name(copy), packed(p)}, {}, b_.list(pad));
     }
     round_up(block, p, whole);
 
@@ -216,7 +216,7 @@ class Product {
     for (const AxisFact &a : f_.axes) {
       Sym l = loop_of_axis(s_, block, a.name, loops);
       if (!l && a.extent == 1) continue;
-      if (!l) throw BadStep{kNowhere, fmt::format("axis {} of {} is no loop of its own", b_.text(a.name), b_.text(block))};
+      if (!l) refuse(kNowhere, "axis {} of {} is no loop of its own", b_.text(a.name), b_.text(block));
       std::string base(b_.text(a.name));
       if (a.name == p.lane) {
         auto parts = s_.split(l, {0, p.u, p.lanes}, {base + "0", base + "1", base + "2"});
@@ -228,7 +228,7 @@ class Product {
         (a.reduce ? reduce : outer).push_back(l);
       }
     }
-    if (reduce.empty()) throw BadStep{kNowhere, "nothing is summed"};
+    if (reduce.empty()) refuse(kNowhere, "nothing is summed");
     if (Sym c = channels(p)) {
       std::vector<Sym> sliding;
       Sym inner_loop{}, outer_loop{};
@@ -267,7 +267,7 @@ class Product {
     if (f_.turns() >= 1 << 20) s_.attempt([&] { s_.mark("parallel", outer[0]); }, nullptr);
     k_.done.insert({block, out});
     if (p.pack == Pack::None && n >= 0 && n % p.columns() && n > p.columns())
-      s_.attempt([&] { s_.run("loop_partition", {name(j0), s_.integers({n / p.columns(), 1})}, {"j.main", "j.tail"}); }, nullptr);
+      s_.attempt([&] { s_.run("loop_partition", {name(j0), s_.numbers({n / p.columns(), 1})}, {"j.main", "j.tail"}); }, nullptr);
   }
 
   // Vectors of accumulators: [o, h, v] -> [h, v, o].
@@ -304,7 +304,7 @@ class Product {
       if (a.name == p.row && p.r > 1 && (a.extent < 0 || a.extent % p.r)) m = p.r;
       multiples.push_back(m), any |= m > 1;
     }
-    if (any) s_.run("round_up", {name(block), s_.integers(multiples)});
+    if (any) s_.run("round_up", {name(block), s_.numbers(multiples)});
   }
 
   // The axis of a block that reads the sums at the subscript of an axis of theirs.
@@ -344,7 +344,7 @@ class Product {
     std::vector<Sym> loops = s_.loops(block);
     // Only what stands in the tile: the last loops, one for each axis that has more than one turn there.
     Sym c = below(block, lane, loops), r = row ? below(block, row, loops) : Sym{};
-    if (!c) throw BadStep{kNowhere, fmt::format("{} has no loop of its own for the lanes", b_.text(block))};
+    if (!c) refuse(kNowhere, "{} has no loop of its own for the lanes", b_.text(block));
     std::string base(b_.text(f_.axis(p.lane)->name));
     auto parts = s_.split(c, {0, p.lanes}, {base + "1", base + "2"});
     std::vector<Sym> order;
