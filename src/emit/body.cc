@@ -3,21 +3,13 @@
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
+#include "compact/compact.h"
 #include "ir/edit.h"
 #include "ops/expr.h"
 #include "text/text.h"
 
 namespace mlc {
 namespace {
-
-constexpr int64_t kSmallArray = 4096, kLocalArray = 256 << 10;  // bytes on the stack
-
-Sym defined_by(const Stmt *s) {
-  if (auto *l = as<Let>(s)) return l->defs.size() == 1 ? l->defs[0].name : Sym{};
-  if (auto *a = as<Alloc>(s)) return a->def.name;
-  if (auto *v = as<View>(s)) return v->def.name;
-  return {};
-}
 
 void collect_from(const Stmt *s, std::vector<Sym> &out) {
   auto add = [&](Syms from) {
@@ -311,7 +303,7 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
     }
   }
   if (fixed) bytes = storage_bytes(t->elem, count);
-  int64_t limit = scope_name == "local" ? kLocalArray : kSmallArray;
+  int64_t limit = scope_name == "local" ? kLocalBuffer : kSmallBuffer;
   if (!fixed || bytes < 0 || bytes > limit) {
     std::string_view name = b_.text(a.def.name);
     fail(a.at, scope_name.empty() || scope_name == "global"

@@ -75,80 +75,47 @@ static std::string make_links(const CppModel &model, const CppOptions &o) {
   return s + "\n";
 }
 
-// The same of a CUDA project.
-static std::string cuda_cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
-  bool object = model.form == WeightForm::Object && !model.weights.empty();
-  bool text = model.form == WeightForm::Text && !model.weights.empty();
-  std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION 3.18)\n"
-                              "project({0} LANGUAGES CXX CUDA{3})\n"
-                              "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n"
-                              "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80)\nendif()\n",
-                              o.name, with_main ? fmt::format(", and {}_main that runs it on .npy files", o.name) : "",
-                              made_by(o, "#"), object ? " ASM" : "");
-  s += fmt::format("add_library({0} STATIC {0}.cu{1})\n", o.name,
-                   text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
-  s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17 cuda_std_17)\n"
-                   "target_compile_options({0} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)\n"
-                   "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
-  s += cmake_links(model, o);
-  if (object)
-    s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES COMPILE_OPTIONS "
-                     "-Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
-  if (with_main) {
-    s += fmt::format("add_executable({0}_main {0}_main.cu)\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name);
-    if (model.form == WeightForm::File && !model.weights.empty())
-      s += fmt::format("target_compile_definitions({0}_main PRIVATE WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n",
-                       o.name);
-  }
-  return s;
-}
+namespace {
 
-static std::string cuda_make_text(const CppModel &model, const CppOptions &o, bool with_main) {
-  bool object = model.form == WeightForm::Object && !model.weights.empty();
-  bool text = model.form == WeightForm::Text && !model.weights.empty();
-  std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";
-  std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
-  s += made_by(o, "#") + fmt::format("NVCC ?= nvcc\nNVCCFLAGS ?= -arch=sm_80\n"
-                                     "{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
-                                     "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights);
-  std::string libraries = model.links.empty() ? "" : fmt::format(" $({}_libraries)", o.name);
-  s += make_links(model, o) + "\n";
-  std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
-  s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
-  s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cu $({0}_dir){0}.h\n"
-                   "\t$(NVCC) -std=c++17 -O3 -fmad=false $(NVCCFLAGS) -c -o $@ $<\n", o.name);
-  if (text)
-    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.cc $({0}_dir){0}.h\n"
-                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
-  if (object)
-    s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.S $({0}_dir){0}.weights\n"
-                     "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
-  if (with_main)
-    s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cu $({0}_dir){0}.h $({0}_objects)\n"
-                     "\t$(NVCC) -std=c++17 -O2 $(NVCCFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS){1}\n", o.name, libraries);
-  return s;
-}
+struct Language {
+  std::string_view source;                              // how the main file ends
+  std::string_view version, languages, set_up;          // CMake's
+  std::string_view features, options;                   // of the library
+  std::string_view variables, compile, link;            // make's
+};
+constexpr std::string_view kCompileHost = "$(CXX) -std=c++17 -O2 $(CXXFLAGS)";
+constexpr Language kHost = {"cc", "3.10", "CXX", "", "cxx_std_17", "", "", kCompileHost, kCompileHost};
+constexpr Language kCuda = {
+    "cu", "3.18", "CXX CUDA",
+    "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80)\nendif()\n",
+    "cxx_std_17 cuda_std_17", " PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)\n",
+    "NVCC ?= nvcc\nNVCCFLAGS ?= -arch=sm_80\n", "$(NVCC) -std=c++17 -O3 -fmad=false $(NVCCFLAGS)",
+    "$(NVCC) -std=c++17 -O2 $(NVCCFLAGS)"};
+
+}  // namespace
 
 std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_main) {
-  if (o.cuda) return cuda_cmake_text(model, o, with_main);
+  const Language &in = o.cuda ? kCuda : kHost;
   bool object = model.form == WeightForm::Object && !model.weights.empty();
   bool text = model.form == WeightForm::Text && !model.weights.empty();
-  std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION 3.10)\n"
-                              "project({0} LANGUAGES CXX{3})\n"
-                              "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n",
+  std::string s = fmt::format("# {0}: a library{1}.\n{2}cmake_minimum_required(VERSION {4})\n"
+                              "project({0} LANGUAGES {5}{3})\n"
+                              "if(NOT CMAKE_BUILD_TYPE)\n  set(CMAKE_BUILD_TYPE Release)\nendif()\n{6}",
                               o.name, with_main ? fmt::format(", and {}_main that runs it on .npy files", o.name) : "",
-                              made_by(o, "#"), object ? " ASM" : "");
-  s += fmt::format("add_library({0} STATIC {0}.cc{1})\n", o.name,
+                              made_by(o, "#"), object ? " ASM" : "", in.version, in.languages, in.set_up);
+  s += fmt::format("add_library({0} STATIC {0}.{1}{2})\n", o.name, in.source,
                    text ? " " + o.name + "_weights.cc" : object ? " " + o.name + "_weights.S" : "");
-  s += fmt::format("target_compile_features({0} PUBLIC cxx_std_17)\n"
-                   "target_include_directories({0} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
+  s += fmt::format("target_compile_features({} PUBLIC {})\n", o.name, in.features);
+  if (!in.options.empty()) s += fmt::format("target_compile_options({}{}", o.name, in.options);
+  s += fmt::format("target_include_directories({} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n", o.name);
   s += cmake_links(model, o);
   if (object)
     s += fmt::format("set_source_files_properties({0}_weights.S PROPERTIES\n"
                      "  COMPILE_OPTIONS -Wa,-I,${{CMAKE_CURRENT_SOURCE_DIR}}\n"
                      "  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights)\n", o.name);
   if (with_main) {
-    s += fmt::format("add_executable({0}_main {0}_main.cc)\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name);
+    s += fmt::format("add_executable({0}_main {0}_main.{1})\ntarget_link_libraries({0}_main PRIVATE {0})\n", o.name,
+                     in.source);
     if (model.form == WeightForm::File && !model.weights.empty())
       s += fmt::format("target_compile_definitions({0}_main PRIVATE\n"
                        "  WEIGHTS=\"${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.weights\")\n", o.name);
@@ -157,28 +124,28 @@ std::string cmake_text(const CppModel &model, const CppOptions &o, bool with_mai
 }
 
 std::string make_text(const CppModel &model, const CppOptions &o, bool with_main) {
-  if (o.cuda) return cuda_make_text(model, o, with_main);
+  const Language &in = o.cuda ? kCuda : kHost;
   bool object = model.form == WeightForm::Object && !model.weights.empty();
   bool text = model.form == WeightForm::Text && !model.weights.empty();
   std::string weights = text || object ? fmt::format(" $({0}_dir){0}_weights.o", o.name) : "";
   std::string s = fmt::format("# {0}: to be included, for $({0}_objects), or by itself: make -f {0}.mk\n", o.name);
-  s += made_by(o, "#") + fmt::format("{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
-                                     "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights);
+  s += made_by(o, "#") + fmt::format("{2}{0}_dir := $(dir $(lastword $(MAKEFILE_LIST)))\n"
+                                     "{0}_objects := $({0}_dir){0}.o{1}\n", o.name, weights, in.variables);
   std::string libraries = model.links.empty() ? "" : fmt::format(" $({}_libraries)", o.name);
   s += make_links(model, o) + "\n";
   std::string all = with_main ? fmt::format("$({0}_dir){0}_main", o.name) : fmt::format("$({}_objects)", o.name);
   s += fmt::format(".PHONY: {0}\n{0}: {1}\n\n", o.name, all);
-  s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.cc $({0}_dir){0}.h\n"
-                   "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
+  s += fmt::format("$({0}_dir){0}.o: $({0}_dir){0}.{1} $({0}_dir){0}.h\n"
+                   "\t{2} -c -o $@ $<\n", o.name, in.source, in.compile);
   if (text)
     s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.cc $({0}_dir){0}.h\n"
-                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -c -o $@ $<\n", o.name);
+                     "\t{1} -c -o $@ $<\n", o.name, kHost.compile);
   if (object)
     s += fmt::format("$({0}_dir){0}_weights.o: $({0}_dir){0}_weights.S $({0}_dir){0}.weights\n"
                      "\t$(CXX) -Wa,-I,$({0}_dir) -c -o $@ $<\n", o.name);
   if (with_main)
-    s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.cc $({0}_dir){0}.h $({0}_objects)\n"
-                     "\t$(CXX) -std=c++17 -O2 $(CXXFLAGS) -o $@ $< $({0}_objects) $(LDFLAGS){1}\n", o.name, libraries);
+    s += fmt::format("$({0}_dir){0}_main: $({0}_dir){0}_main.{2} $({0}_dir){0}.h $({0}_objects)\n"
+                     "\t{3} -o $@ $< $({0}_objects) $(LDFLAGS){1}\n", o.name, libraries, in.source, in.link);
   return s;
 }
 

@@ -41,6 +41,13 @@ bool says_nodes(const Func &f) {
 
 }  // namespace
 
+Sym defined_by(const Stmt *s) {
+  if (auto *l = as<Let>(s)) return l->defs.size() == 1 ? l->defs[0].name : Sym{};
+  if (auto *a = as<Alloc>(s)) return a->def.name;
+  if (auto *v = as<View>(s)) return v->def.name;
+  return {};
+}
+
 std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
   std::unordered_set<std::string_view> names;
   if (auto *pairs = as<List>(attr(b, f.notes.attrs, "inplace")))

@@ -37,6 +37,7 @@ struct Emitted {
 std::string function_comment(Build &b, const Func &f, Syms nodes);
 // Parameters that may be the same buffer: those of `attr inplace = [["y", "x"]]`.
 std::unordered_set<std::string_view> in_place(const Build &b, const Func &f);
+Sym defined_by(const Stmt *s);  // the one name that a let, an alloc or a view defines; Sym{}: none
 // `HEAD(a, b) {`, broken at 120 columns.
 std::string function_head(std::string head, const std::vector<std::string> &params, std::string_view end = ") {");
 std::string needs_attribute(const std::vector<std::string> &needs);  // __attribute__((target("avx512vnni"))), or empty

@@ -5,22 +5,12 @@
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
+#include "compact/compact.h"
+#include "emit/unit.h"
 #include "ir/edit.h"
 #include "text/text.h"
 
 namespace mlc::ll {
-namespace {
-
-constexpr int64_t kSmallArray = 4096, kLocalArray = 256 << 10;  // bytes on the stack
-
-Sym defined_by(const Stmt *s) {
-  if (auto *l = as<Let>(s)) return l->defs.size() == 1 ? l->defs[0].name : Sym{};
-  if (auto *a = as<Alloc>(s)) return a->def.name;
-  if (auto *v = as<View>(s)) return v->def.name;
-  return {};
-}
-
-}  // namespace
 
 Body::Body(Unit &unit, const Module &m, const Func &f, llvm::Function *fn, V constants)
     : ops(unit.ops), bounds(unit.b), u_(unit), b_(unit.b), m_(m), f_(f), fn_(fn), constants_(constants),
@@ -236,7 +226,7 @@ void Body::alloc(const Alloc &a) {
   }
   int64_t bytes = fixed ? storage_bytes(t->elem, count) : -1;
   bool local = t->scope && b_.text(t->scope) == "local";
-  if (bytes >= 0 && bytes <= (local ? kLocalArray : kSmallArray)) {
+  if (bytes >= 0 && bytes <= (local ? kLocalBuffer : kSmallBuffer)) {
     llvm::IRBuilder<> entry(&fn_->getEntryBlock(), fn_->getEntryBlock().begin());
     auto *type = llvm::ArrayType::get(ops.storage(t->elem), uint64_t(std::max<int64_t>(width < 8 ? bytes : count, 1)));
     llvm::AllocaInst *p = entry.CreateAlloca(type);

@@ -2,6 +2,7 @@
 
 #include "emit/checked.h"
 #include "emit/expand.h"
+#include "emit/unit.h"
 #include "ir/edit.h"
 #include "llvm/body.h"
 #include "math/math.h"
@@ -9,17 +10,6 @@
 
 namespace mlc::ll {
 namespace {
-
-// Parameters that may be the same buffer: those of `attr inplace = [["y", "x"]]`.
-std::unordered_set<std::string_view> in_place(const Build &b, const Func &f) {
-  std::unordered_set<std::string_view> names;
-  if (auto *pairs = as<List>(attr(b, f.notes.attrs, "inplace")))
-    for (const Expr *p : pairs->items)
-      if (auto *pair = as<List>(p))
-        for (const Expr *n : pair->items)
-          if (auto *s = as<Str>(n)) names.insert(s->value);
-  return names;
-}
 
 // A kernel whose faults are those of the interpreter:
 //
