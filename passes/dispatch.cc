@@ -1,7 +1,7 @@
 // dispatch: operators and kernels become calls of library functions whose description they are.
+#include "base/shipped.h"
 #include "check/check.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/shipped.h"
 #include "pass/pass.h"
 #include "target/target.h"
 #include "text/text.h"
@@ -18,10 +18,10 @@ constexpr OptionSpec kOptions[] = {
 // A library by its name, or a file; its items are nodes of b.
 bool add_library(Build &b, const std::string &name, std::vector<Module> &all, Diag &diag) {
   std::string known;
-  for (const ShippedLibrary &s : shipped_library_texts()) known += (known.empty() ? "" : ", ") + std::string(s.name);
+  for (const ShippedText &s : texts_of_dispatch()) known += (known.empty() ? "" : ", ") + std::string(s.name);
   bool file = name.find('/') != name.npos || name.ends_with(".mlc");
-  const ShippedLibrary *shipped = nullptr;
-  for (const ShippedLibrary &s : shipped_library_texts())
+  const ShippedText *shipped = nullptr;
+  for (const ShippedText &s : texts_of_dispatch())
     if (!file && s.name == name) shipped = &s;
   if (!file && !shipped) {
     diag.error(kNowhere, "there is no library {}; mlc has {}, and takes a FILE.mlc", name, known);

@@ -31,9 +31,7 @@ class Lower {
         Func g = *f;
         Values values(m_, *f);
         names_ = std::make_unique<Fresh>(b_);
-        std::unordered_set<Sym> taken;
-        collect_all_names(f, taken);
-        for (Sym s : taken) names_->take(s);
+        take_names(f, *names_);
         g.body = graph(f->body, values);
         out_.push_back(b_.make(g));
         out_.insert(out_.end(), made_.begin(), made_.end());
@@ -109,9 +107,7 @@ class Lower {
   const Func *group(const Func &f) {
     Values values(m_, f);
     Fresh fresh(b_);
-    std::unordered_set<Sym> names;
-    collect_all_names(&f, names);
-    for (Sym s : names) fresh.take(s);
+    take_names(&f, fresh);
     std::vector<const Stmt *> body;
     for (const Stmt *s : f.body) {
       auto *l = as<Let>(s);

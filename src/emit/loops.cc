@@ -56,9 +56,7 @@ bool defines(Stmts body) {
 
 Shaper::Shaper(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library, Diag &diag)
     : b_(b), m_(m), f_(f), bytes_(vector_bytes), library_(library), diag_(diag), env_(b, m, f), known_(b), fresh_(b) {
-  std::unordered_set<Sym> names;
-  collect_all_names(f, names);
-  for (Sym s : names) fresh_.take(s);
+  take_names(f, fresh_);
   enter(known_, *f);
 }
 

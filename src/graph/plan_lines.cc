@@ -11,9 +11,7 @@ namespace mlc {
 
 PlanLines::PlanLines(Build &b, Module &m, const Func &f, std::unordered_map<Sym, const Func *> &functions, Diag &diag)
     : places(b, m, diag, functions), names(b), b_(b), m_(m), diag_(diag), f_(f), upper_(b, f), functions_(functions) {
-  std::unordered_set<Sym> taken;
-  collect_all_names(&f, taken);
-  for (Sym s : taken) names.take(s);
+  take_names(&f, names);
   auto given = [&](const Def &d, decltype(Buffer::where) where, size_t ready) {
     if (!d.type->tensor) return;
     Buffer &x = places.buffers[d.name];

@@ -74,9 +74,7 @@ const Func *with_workspace(Build &b, const Func &kernel) {
   Placement p = place(b, lives);
 
   Fresh fresh(b);
-  std::unordered_set<Sym> names;
-  collect_all_names(&kernel, names);
-  for (Sym s : names) fresh.take(s);
+  take_names(&kernel, fresh);
   Sym ws = fresh.make("ws");
   Func f = kernel;
   std::vector<const Stmt *> body;

@@ -395,4 +395,24 @@ void conjuncts(const Expr *e, std::vector<const Expr *> &out) {
 
 const Expr *both(Build &b, const Expr *x, const Expr *y) { return !x ? y : !y ? x : b.binary(Op::And, x, y); }
 
+void take_names(const Func *f, Fresh &fresh) {
+  std::unordered_set<Sym> names;
+  collect_all_names(f, names);
+  for (Sym s : names) fresh.take(s);
+}
+
+std::unordered_map<Sym, const Type *> tensors_of(const Func &f) {
+  std::unordered_map<Sym, const Type *> out;
+  auto tensor = [&](const Def &d) {
+    if (d.type->tensor) out[d.name] = d.type;
+  };
+  for (const Param &p : f.params) tensor(p.def);
+  for (const Def &d : f.results) tensor(d);
+  each_stmt(f.body, [&](const Stmt *s) {
+    if (auto *a = as<Alloc>(s)) tensor(a->def);
+    if (auto *v = as<View>(s)) tensor(v->def);
+  });
+  return out;
+}
+
 }  // namespace mlc

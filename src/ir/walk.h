@@ -62,5 +62,8 @@ void collect_names(const Type *t, std::unordered_set<Sym> &out);
 bool mentions(const Expr *e, Sym name);
 // All names that a function defines or mentions: what a fresh name must avoid.
 void collect_all_names(const Func *f, std::unordered_set<Sym> &out);
+void take_names(const Func *f, Fresh &fresh);  // the same, taken
+// Tensors by their names: parameters, results, buffers and views.
+std::unordered_map<Sym, const Type *> tensors_of(const Func &f);
 
 }  // namespace mlc

@@ -15,9 +15,8 @@ const Func *GraphRules::simplify(const Func &f) {
   values_.emplace(m_, f), known_.emplace(b_), fresh_.emplace(b_);
   results_.clear(), buffers_.clear(), copies_.clear(), renames_.clear(), lines_.clear(), same_.clear(), log_.clear();
   tidied_.clear(), faults_.clear(), index_copies_ = false;
-  std::unordered_set<Sym> taken, roots;
-  collect_all_names(&f, taken);
-  for (Sym s : taken) fresh_->take(s);
+  std::unordered_set<Sym> roots;
+  take_names(&f, *fresh_);
   enter(*known_, f);
   for (const Def &d : f.results) results_.insert(d.name), roots.insert(d.name);
   for (const Param &p : f.params)

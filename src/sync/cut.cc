@@ -13,9 +13,7 @@ class Cutter {
  public:
   Cutter(Build &b, const Module &m, const Func *f, Fresh &globals, const Launch &launch)
       : b_(b), m_(m), f_(*f), globals_(globals), launch_(launch), roots_(f->body), names_(b) {
-    std::unordered_set<Sym> all;
-    collect_all_names(f, all);
-    for (Sym s : all) names_.take(s);
+    take_names(f, names_);
   }
 
   Cut run() {

@@ -16,15 +16,7 @@ class Host {
  public:
   Host(Build &b, const Module &m, const Func *g, Fresh &globals, std::vector<const Func *> &out)
       : b_(b), m_(m), g_(*g), globals_(globals), out_(out), known_(b) {
-    auto tensor = [&](const Def &d) {
-      if (d.type->tensor) types_[d.name] = d.type;
-    };
-    for (const Param &p : g->params) tensor(p.def);
-    for (const Def &d : g->results) tensor(d);
-    each_stmt(g->body, [&](const Stmt *s) {
-      if (auto *a = as<Alloc>(s)) tensor(a->def);
-      if (auto *v = as<View>(s)) tensor(v->def);
-    });
+    types_ = tensors_of(*g);
     enter(known_, *g);
   }
 

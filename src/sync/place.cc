@@ -38,10 +38,8 @@ const Func *placed(Build &b, const Func *f, const Nest &nest, const TargetInfo &
     diag.error(f->at, "@{}: {}", b.text(f->name), what);
     return nullptr;
   };
-  std::unordered_set<Sym> names;
-  collect_all_names(f, names);
   Fresh fresh(b);
-  for (Sym s : names) fresh.take(s);
+  take_names(f, fresh);
   for (const Thread &t : nest.threads) fresh.take(t.name);
   Sym arena = fresh.make("smem");
 

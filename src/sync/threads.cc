@@ -44,18 +44,8 @@ class Joiner {
  public:
   Joiner(Build &b, const Module &m, const Func *f, Nest &out, Diag &diag)
       : b_(b), m_(m), f_(*f), out_(out), diag_(diag), roots_(f->body), fresh_(b) {
-    std::unordered_set<Sym> names;
-    collect_all_names(f, names);
-    for (Sym s : names) fresh_.take(s);
-    auto tensor = [&](const Def &d) {
-      if (d.type->tensor) types_[d.name] = d.type;
-    };
-    for (const Param &p : f->params) tensor(p.def);
-    for (const Def &d : f->results) tensor(d);
-    each_stmt(f->body, [&](const Stmt *s) {
-      if (auto *a = as<Alloc>(s)) tensor(a->def);
-      if (auto *v = as<View>(s)) tensor(v->def);
-    });
+    take_names(f, fresh_);
+    types_ = tensors_of(*f);
   }
 
   bool run() {

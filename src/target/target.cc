@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/near.h"
-#include "target/shipped.h"
+#include "base/shipped.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -81,7 +81,7 @@ class Find {
         auto all = shipped_targets();
         return std::find(all.begin(), all.end(), name) == all.end() || add(name, depth + 1);
       }
-    for (const ShippedTarget &s : shipped_target_texts()) {
+    for (const ShippedText &s : texts_of_targets()) {
       if (s.name != name) continue;
       auto text = read_text(b_, Source::from_string(fmt::format("{}.mlc", name), s.text), error_);
       if (!text) return false;
@@ -168,7 +168,7 @@ std::optional<TargetInfo> find_target(Build &b, const Module *m, std::string_vie
 
 std::vector<std::string> shipped_targets() {
   std::vector<std::string> out;
-  for (const ShippedTarget &s : shipped_target_texts()) out.emplace_back(s.name);
+  for (const ShippedText &s : texts_of_targets()) out.emplace_back(s.name);
   std::sort(out.begin(), out.end());
   return out;
 }
