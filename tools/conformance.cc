@@ -196,8 +196,13 @@ void import(const Case &c, std::map<std::string, std::string> bind, Prepared &p)
 void passes(Program &stage, const CaseOptions &how) {
   bool must_plan = how.route >= Route::Cpp, cuda = how.route == Route::CudaSim;
   Options given;
-  if (!how.target.empty()) given.values["target"] = {how.target};
-  for (const Pass *pass : usual_passes(!how.target.empty())) {
+  std::optional<PipeTarget> target;
+  if (!how.target.empty()) {
+    std::string error;
+    given.values["target"] = {how.target};
+    if (!(target = pipe_target(how.target, &error))) failed("--target: {}", error);
+  }
+  for (const Pass *pass : usual_passes(target)) {
     if (std::find(how.without.begin(), how.without.end(), pass->name) != how.without.end()) continue;
     std::string_view name = pass->name;
     if (cuda && name == "plan") continue;  // after mlc-sync

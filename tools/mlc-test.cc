@@ -32,7 +32,7 @@ constexpr OptionSpec kOptions[] = {
     {"jobs,j", "N", "cases at a time; 1"},
     {"list", "FILE", "the cases that must pass, one a line: fails if one does not, tells of new ones"},
     {"update", nullptr, "add new ones to the list"},
-    {"without", "PASS", "leave out simplify, fuse, lower, tile, compact or plan; repeated"},
+    {"without", "PASS", "leave out simplify, fuse, lower, tensorize, tile, compact or plan; repeated"},
     {"target", "TARGET", "schedule kernels for a machine: the name of a target"},
     {"checked", nullptr, "of --via cpp and cuda-sim: let the programs check subscripts that are not proved inside"},
     {"explain", nullptr, "of what fails: the first node whose value differs"},
@@ -146,8 +146,8 @@ int test(const Options &options) {
   how.checked = options.has("checked");
   how.target = options.get("target");
   for (const std::string &p : how.without)
-    if (auto passes = usual_passes(true); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
-      return usage(fmt::format("--without {}: expected simplify, fuse, lower, tile, compact or plan", p));
+    if (auto passes = usual_passes(PipeTarget{false, true}); std::none_of(passes.begin(), passes.end(), [&](const Pass *x) { return x->name == p; }))
+      return usage(fmt::format("--without {}: expected simplify, fuse, lower, tensorize, tile, compact or plan", p));
   int64_t jobs = options.whole("jobs", 1, 1), seconds = options.whole("timeout", 60, 1);
   int64_t megabytes = options.whole("memory", 6144, 1);
   if (options.files.empty()) return usage("expected a DIR");

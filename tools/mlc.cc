@@ -15,7 +15,6 @@
 #include "onnx/import.h"
 #include "pass/command.h"
 #include "pipeline.h"
-#include "target/target.h"
 #include "text/text.h"
 #include "with_llvm.h"
 
@@ -63,11 +62,10 @@ class Driver {
     if (project_name(codegen_.cpp.name) != codegen_.cpp.name)
       return usage(fmt::format("--name {}: expected an identifier such as {}", codegen_.cpp.name, project_name(codegen_.cpp.name)));
     if (options_.has("target")) {
-      Build b;
       std::string error;
-      auto target = find_target(b, nullptr, options_.get("target"), &error);
-      if (!target) return usage("--target: " + error);
-      codegen_.cpp.cuda = target->kind == "cuda";
+      target_ = pipe_target(options_.get("target"), &error);
+      if (!target_) return usage("--target: " + error);
+      codegen_.cpp.cuda = target_->cuda;
     }
     if (auto bound = options_.bindings(); is_text() && !bound.empty())
       return usage(fmt::format("--bind {}: a module has its sizes already", bound.begin()->first));
@@ -129,7 +127,7 @@ class Driver {
 
   // The usual ones, and behind simplify the one that --library asks for.
   std::vector<const Pass *> passes() const {
-    std::vector<const Pass *> all = usual_passes(options_.has("target"));
+    std::vector<const Pass *> all = usual_passes(target_);
     if (codegen_.cpp.cuda) all.pop_back();  // arenas are planned behind mlc-sync, which mlc-codegen runs
     auto first = std::find(all.begin(), all.end(), pass_named("simplify"));
     if (options_.has("library") && first != all.end()) all.insert(first + 1, pass_named("dispatch"));
@@ -221,6 +219,7 @@ class Driver {
   std::string model_;
   bool text_ = false;  // standard input is a module
   CodegenOptions codegen_;
+  std::optional<PipeTarget> target_;
   Program stage_;
   int number_ = 1;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes.h"
+#include "target/target.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -13,10 +14,18 @@ const Pass *pass_named(std::string_view name) {
   return nullptr;
 }
 
-std::vector<const Pass *> usual_passes(bool target) {
+std::optional<PipeTarget> pipe_target(const std::string &name, std::string *error) {
+  Build b;
+  auto t = find_target(b, nullptr, name, error);
+  if (!t) return {};
+  return PipeTarget{t->kind == "cuda", t->kind != "cuda" && !t->uses.empty()};
+}
+
+std::vector<const Pass *> usual_passes(const std::optional<PipeTarget> &target) {
   std::vector<const Pass *> passes;
-  for (std::string_view name : {"simplify", "fuse", "lower", "tile", "compact", "plan"})
-    if (target || (name != "tile" && name != "compact")) passes.push_back(pass_named(name));
+  for (std::string_view name : {"simplify", "fuse", "lower", "tensorize", "tile", "compact", "plan"})
+    if (name == "tensorize" ? target && target->intrinsics : target || (name != "tile" && name != "compact"))
+      passes.push_back(pass_named(name));
   return passes;
 }
 

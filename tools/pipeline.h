@@ -2,6 +2,7 @@
 // that the result has the same bytes as the shell's pipe.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -9,9 +10,15 @@
 
 namespace mlc {
 
+// What the pipe depends on of a target.
+struct PipeTarget {
+  bool cuda;
+  bool intrinsics;  // that mlc-tensorize may call: those of a CUDA device are left to schedules, which lay out its threads
+};
+std::optional<PipeTarget> pipe_target(const std::string &name, std::string *error);  // nothing: there is no such target
 // The passes that are usual between import and codegen, in order: simplify, fuse, lower, plan; for a target tile and
-// compact in front of plan.
-std::vector<const Pass *> usual_passes(bool target);
+// compact in front of plan, and tensorize in front of these where it has intrinsics.
+std::vector<const Pass *> usual_passes(const std::optional<PipeTarget> &target);
 // Of what was given to the whole pipe, --strict and --target, what the pass has.
 Options options_for(const Pass &pass, const Options &given);
 const Pass *pass_named(std::string_view name);  // null if there is none

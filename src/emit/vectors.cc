@@ -23,7 +23,8 @@ constexpr Family kFamilies[] = {
     {"splat", 'b', "$V $N($T x) { return $V{} + x; }"},
     {"first", 's', R"($V $N(int64_t n) {  // the lanes before n
   const $V i = {$IOTA};
-  return i < $V{} + ($T)(n < 0 ? 0 : n > $n ? $n : n);
+  const $T end = ($T)(n < 0 ? 0 : n > $n ? $n : n);
+  return i < $V{} + end;
 })"},
     {"between", 's', "$V $N(int64_t lo, int64_t hi) { return $(first)(hi) & ~$(first)(lo); }"},
     {"add", 'b', "$V $N($V a, $V b) { return ($V)(($W)a + ($W)b); }"},

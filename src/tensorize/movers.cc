@@ -1,4 +1,6 @@
 // Blocks that bring tiles to and from memories, or clear them, as calls of the target's own intrinsics.
+#include "arith/prove.h"
+#include "ir/solve.h"
 #include "sched/regions.h"
 #include "tensorize/tensorizer.h"
 
@@ -80,7 +82,34 @@ void Tensorizer::one_call(const Mover &x, const Description &d, bool literal) {
   reorder(before, order);
   if (literal)
     for (const std::string &l : outer) run("unroll", {}, {name(l)});
-  run("tensorize", {}, {name(tiles[0]), b_.global(d.f->name)});
+  call_of(d, tiles[0]);
+}
+
+// Rows lie as far apart as the intrinsic takes them: at distances that its text leaves open, or one behind the other.
+void Tensorizer::call_of(const Description &d, const std::string &loop) {
+  run("tensorize", {}, {name(loop), b_.global(d.f->name)});
+  State &s = script_.state();
+  auto check = [&](const Expr *e, const Def &param, const Known &known) {
+    auto *l = as<Load>(e);
+    const Type *have = l && !l->global ? s.type_of_buffer(l->buffer) : nullptr;
+    if (!have || param.type->scope) return;
+    Exprs far = strides_of(b_, have), want = strides_of(b_, param.type);
+    for (size_t i = 0, at = 0; i < l->index.size(); i++) {
+      auto *r = as<Range>(l->index[i]);
+      if (!r || at == want.size()) continue;
+      const Expr *wanted = want[at++];
+      if (wanted->kind != Kind::Name && !is_int(r->extent, 1) && !provably_equal(b_, far[i], wanted, known))
+        refuse(kNowhere, "{} has gaps, @{} wants {} dense", s.text(l), text(d.f->name), text(param.name));
+    }
+  };
+  for (Place *n : s.blocks())
+    for (const Stmt *x : n->block()->body) {
+      auto *c = as<CallStmt>(x);
+      if (!c || c->call->callee != d.f->name) continue;
+      Known known(s, n, true);
+      for (size_t i = 0; i < c->call->args.size(); i++) check(c->call->args[i], d.f->params[i].def, known);
+      for (size_t i = 0; i < c->dests.size(); i++) check(c->dests[i], d.f->results[i], known);
+    }
 }
 
 }  // namespace mlc

@@ -118,7 +118,7 @@ std::string Tensorizer::tensorize(const std::string &block, const Match &m, bool
   for (const Mover &x : movers) call(x, literal);
   if (literal)
     for (const std::string &l : blocks) run("unroll", {}, {name(l)});
-  run("tensorize", {}, {name(tiles[0]), b_.global(d.f->name)});
+  call_of(d, tiles[0]);
   return summary(m, at_once);
 }
 

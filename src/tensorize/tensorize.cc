@@ -22,6 +22,7 @@ std::vector<Step> Tensorizer::run() {
         try {
           std::string what = tensorize(block, m, copies);
           diag_.remark("@{}: {} by @{}, {}", text(f_->name), block, text(m.desc->f->name), what);
+          taken_.push_back({b_.sym(block), m.desc->f->name});
           done = true;
           break;
         } catch (const Refused &e) {
@@ -58,6 +59,12 @@ static bool distributes(State &s, Place *n, const std::vector<Description> &prod
   return false;
 }
 
+static bool adds_floats(State &s, Place *n) {
+  auto *store = has_reduce(*n->block()) && !n->nest ? as<Store>(n->block()->body[0]) : nullptr;
+  const Type *t = store ? s.type_of_buffer(store->target->buffer) : nullptr;
+  return t && is_float(t->elem);
+}
+
 // Blocks with what they could be, the cheapest first. Looked for on a copy: computes that are nothing of the kind stay.
 std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates() {
   State s(b_, m_, f_);
@@ -75,6 +82,10 @@ std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates()
   for (Place *n : leaf_blocks(s.tree.root())) {
     std::vector<Match> found;
     std::string why;
+    if (all_.strict && adds_floats(s, n)) {
+      diag_.remark("@{}: {} left: a sum of floats keeps its order", text(f_->name), text(n->block()->name));
+      continue;
+    }
     bool apart = distributes(s, n, all_.products);
     for (const Description &d : all_.products) {
       auto m = match_block(s, n, d, why);
@@ -106,9 +117,10 @@ double Tensorizer::cost(const Match &m) const {
 
 namespace {
 
-Instructions instructions(Build &b, const Module &m, const TargetInfo &target, const std::string &only,
+Instructions instructions(Build &b, const Module &m, const TargetInfo &target, const TensorizeOptions &options,
                           Diag &diag) {
   Instructions out;
+  out.strict = options.strict;
   for (Sym use : target.uses) {
     const Func *f = m.func(use);
     auto d = f && f->func == FuncKind::Intrinsic ? description_of(b, *f) : std::nullopt;
@@ -127,7 +139,7 @@ Instructions instructions(Build &b, const Module &m, const TargetInfo &target, c
     }
     if (!loads && !d->fold) out.fills.push_back(*d);
     else if (d->value->kind == Kind::Load && !d->fold) out.copies.push_back(*d);
-    else if (only.empty() || b.text(use) == only) out.products.push_back(*d);
+    else if (options.intrinsic.empty() || b.text(use) == options.intrinsic) out.products.push_back(*d);
   }
   return out;
 }
@@ -136,7 +148,7 @@ Instructions instructions(Build &b, const Module &m, const TargetInfo &target, c
 
 std::vector<const Schedule *> tensorize_scripts(Build &b, const Module &m, const TargetInfo &target,
                                                 const TensorizeOptions &options, Diag &diag) {
-  Instructions all = instructions(b, m, target, options.intrinsic, diag);
+  Instructions all = instructions(b, m, target, options, diag);
   std::vector<const Schedule *> out;
   for (const Item *i : m.items) {
     auto *f = as<Func>(i);
@@ -149,6 +161,35 @@ std::vector<const Schedule *> tensorize_scripts(Build &b, const Module &m, const
     out.push_back(b.make(s));
   }
   return out;
+}
+
+Module with_intrinsics(const Module &m, const TargetInfo &target) {
+  Module all = m;
+  for (const Item *i : target.text.items)
+    if (!name_of(i) || !all.find(name_of(i))) all.add(i);
+  return all;
+}
+
+struct Takers::Found {
+  Build &b;
+  const TargetInfo &target;
+  Module all;
+  mutable Diag diag{"tensorize"};  // remarks are not kept
+  Instructions instructions;
+};
+
+Takers::Takers(Build &b, const Module &m, const TargetInfo &target, const TensorizeOptions &options)
+    : found_(new Found{b, target, target.uses.empty() ? Module() : with_intrinsics(m, target), Diag("tensorize"), {}}) {
+  if (!target.uses.empty()) found_->instructions = instructions(b, found_->all, target, options, found_->diag);
+}
+Takers::~Takers() = default;
+
+std::vector<Takers::Taken> Takers::of(const Func *kernel) const {
+  Found &f = *found_;
+  if (f.instructions.products.empty()) return {};
+  Tensorizer t(f.b, f.all, f.target, f.instructions, kernel, f.diag);
+  t.run();
+  return t.taken();
 }
 
 std::vector<const Item *> with_instructions(Build &b, const Module &m, const TargetInfo &target,

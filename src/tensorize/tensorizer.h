@@ -6,12 +6,14 @@
 #include "sched/script.h"
 #include "target/target.h"
 #include "tensorize/match.h"
+#include "tensorize/tensorize.h"
 
 namespace mlc {
 
 struct Instructions {  // of a target, by what they do
   std::vector<Description> products;  // what is looked for
   std::vector<Description> copies, fills;
+  bool strict = false;  // sums of floats are left
 };
 
 // A block that moves or clears tiles: what a call takes of each of its axes, and the loop that it stands in.
@@ -28,6 +30,7 @@ class Tensorizer {
       : b_(b), m_(m), target_(target), all_(all), f_(f), diag_(diag), script_(b, m, f) {}
 
   std::vector<Step> run();
+  const std::vector<Takers::Taken> &taken() const { return taken_; }
 
  private:
   using Names = std::vector<std::string>;
@@ -55,6 +58,7 @@ class Tensorizer {
   // ---- calls that move tiles (movers.cc)
   void call(const Mover &x, bool literal);
   void one_call(const Mover &x, const Description &d, bool literal);
+  void call_of(const Description &d, const std::string &loop);  // in the place of the loops that are a tile
 
   // ---- what a scope is
   static Sym scope_of(const Type *t) { return t->scope; }
@@ -81,6 +85,7 @@ class Tensorizer {
   std::map<Sym, int64_t> axis_tile_, axis_blocks_;  // axes of the product -> turns of a tile, tiles at a time
   std::map<Sym, Sym> axis_iter_;  // iterators of the description; Sym{}: none
   std::set<Sym> spatial_, bringing_;
+  std::vector<Takers::Taken> taken_;
   size_t way_ = 0;
 };
 

@@ -20,7 +20,7 @@ class Rows {
   bool run() {
     std::vector<Sym> all;
     for (Place *n : s_.state().blocks())
-      if (!n->nest) all.push_back(n->block()->name);
+      if (!n->nest && !k_.left.count(n->block()->name)) all.push_back(n->block()->name);
     std::vector<Sym> reductions;
     for (Sym n : all) {
       BlockFacts f = facts_of(s_, n);
@@ -29,9 +29,9 @@ class Rows {
     }
     if (reductions.empty()) return false;
     std::string why;
-    if (all.size() > 1 && !s_.attempt([&] { together(all, reductions); }, &why))
+    k_.rows = k_.left.empty();  // else what stands between them has loops of its own
+    if (k_.rows && all.size() > 1 && !s_.attempt([&] { together(all, reductions); }, &why))
       k_.remarks.push_back(fmt::format("rows of {} do not go together: {}", b_.text(all.back()), why));
-    k_.rows = true;
     for (Sym r : reductions) {
       if (k_.machine.strict) continue;
       if (s_.attempt([&] { partial_sums(r); }, &why)) k_.done.insert(r);
@@ -78,6 +78,8 @@ class Rows {
     Sym part = s_.run("rfactor", {b_.name(parts[1]), b_.integer(rows)}, {base + ".part"})[0];
     if (k_.machine.fma && c.fold == "sum") s_.attempt([&] { s_.run("contract", {b_.name(part)}); }, nullptr);
     s_.run("set_scope", {b_.name(part), b_.name(part), b_.name(b_.sym("local"))});
+    if (rows && !k_.rows)  // nobody has put the rows together
+      s_.attempt([&] { s_.run("compute_at", {b_.name(part), b_.name(s_.loops(block)[size_t(rows) - 1])}); });
     loops = s_.loops(part);
     Sym turns = loops[loops.size() - 2];
     in_registers(loops.back(), many, v);

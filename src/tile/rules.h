@@ -20,6 +20,7 @@ struct Kernel {  // what is being scheduled
   // Parameters that every caller gives a constant: their layout may change, and costs nothing at run time.
   std::unordered_set<Sym> constants;
   std::unordered_set<Sym> done;        // blocks that have their loops
+  std::unordered_set<Sym> left;        // blocks that mlc-tensorize made calls of, or will
   bool rows = false;                   // tile_rows put them together
   std::vector<std::string> remarks;    // what was left as it is, and why
 };

@@ -1,6 +1,9 @@
 #include "tile/tile.h"
 
+#include <algorithm>
+
 #include "sched/regions.h"
+#include "tensorize/tensorize.h"
 #include "tile/cuda.h"
 #include "tile/rules.h"
 
@@ -58,13 +61,34 @@ std::vector<Sym> blocks_of(Script &s) {
   return out;
 }
 
+bool is_marked(const Stmt *s) {
+  auto *l = as<For>(s);
+  return l && l->loop != LoopKind::Serial;
+}
+
+// Somebody has marked its loops; not mlc-tensorize, whose calls leave work beside them.
 bool is_scheduled(const Func &f) {
-  bool marked = false;
-  each_stmt(f.body, [&](const Stmt *s) {
-    auto *l = as<For>(s);
-    marked |= l && l->loop != LoopKind::Serial;
-  });
-  return marked;
+  bool marked = false, calls = false;
+  each_stmt(f.body, [&](const Stmt *s) { marked |= is_marked(s), calls |= s->kind == Kind::CallStmt; });
+  return marked && !calls;
+}
+
+// Blocks of nests that have calls or marked loops.
+std::vector<Sym> finished_blocks(State &s) {
+  std::vector<Sym> out;
+  for (Place *nest : s.tree.root()->kids[0]) {
+    bool finished = false;
+    std::vector<Sym> blocks;
+    each_place(nest, [&](Place *n) {
+      if (!n->stmt) return;
+      finished |= is_marked(n->stmt);
+      if (!n->block() || n->nest) return;
+      blocks.push_back(n->block()->name);
+      for (const Stmt *x : n->block()->body) finished |= x->kind == Kind::CallStmt;
+    });
+    if (finished) out.insert(out.end(), blocks.begin(), blocks.end());
+  }
+  return out;
 }
 
 // The outermost loop of rows, if they are work enough.
@@ -82,11 +106,12 @@ void share_rows(Kernel &k) {
 // Elementwise blocks that one block reads, at its own points, become part of it; so does padding, which rules may lift.
 void inline_chains(Kernel &k) {
   for (Sym block : blocks_of(k.s)) {
+    if (k.left.count(block)) continue;
     State &st = k.s.state();
     BlockFacts f = facts_of(k.s, block);
     if (f.reduces || !f.target || !st.alloc_of(f.target->buffer)) continue;
     std::vector<Place *> users = consumers(st, st.find_block(block));
-    if (users.size() != 1 || !users[0]->block()) continue;
+    if (users.size() != 1 || !users[0]->block() || k.left.count(users[0]->block()->name)) continue;
     BlockFacts user = facts_of(k.s, users[0]->block()->name);
     auto *padding = as<Call>(f.value);
     bool pads = padding && k.s.b.text(padding->callee) == "where" && padding->args[1]->kind == Kind::Load;
@@ -101,43 +126,83 @@ void inline_chains(Kernel &k) {
   }
 }
 
-const Schedule *schedule(Build &b, const Module &m, const Func &f, const TargetInfo &target, const Machine &machine,
-                         const std::vector<bool> *constant, Diag &diag) {
-  std::string_view name = b.text(f.name);
-  if (is_scheduled(f)) return diag.remark("@{} is scheduled already", name), nullptr;
-  Script s(b, m, &f);
-  Kernel k{s, machine, {}, {}, false, {}};
-  if (constant)
-    for (size_t i = 0; i < constant->size(); i++)
-      if ((*constant)[i]) k.constants.insert(f.params[i].def.name);
-  std::vector<Sym> blocks = blocks_of(s);
-  if (blocks.empty()) return diag.remark("@{} has statements that are no blocks, left", name), nullptr;
-  for (Sym block : blocks)
-    for (const AxisFact &a : facts_of(s, block).axes)
-      if (a.extent == 0) return diag.remark("@{}: block {} has no turns, left", name, b.text(block)), nullptr;
-  if (!target.features.empty()) {
-    std::vector<const Expr *> features;
-    for (const std::string &x : target.features) features.push_back(b.string(x));
-    s.run("annotate", {b.string("features"), b.make_list(b.list(features))});
-  }
-  size_t first = s.steps().size();
+void run_rules(Kernel &k, bool cuda) {
   inline_chains(k);
-  if (target.kind == "cuda") {
-    tile_cuda(k, blocks_of(s));
-  } else {
-    for (Sym block : blocks_of(s))
-      if (!k.done.count(block) && s.state().find_block(block)) tile_product(k, block);
-    tile_rows(k);
-    for (Sym block : blocks_of(s))
-      if (!k.done.count(block) && s.state().find_block(block)) tile_lanes(k, block);
-    if (k.rows) share_rows(k);
-  }
-  for (const std::string &r : k.remarks) diag.remark("@{}: {}", name, r);
-  if (s.steps().size() == first) return diag.remark("@{}: no rule has steps for it", name), nullptr;
-  Schedule out{};
-  out.name = f.name, out.target = b.sym(target.name), out.steps = b.list(s.steps());
-  return b.make(out);
+  if (cuda) return tile_cuda(k, blocks_of(k.s));
+  auto each = [&](bool (*rule)(Kernel &, Sym)) {
+    for (Sym block : blocks_of(k.s))
+      if (!k.done.count(block) && !k.left.count(block) && k.s.state().find_block(block)) rule(k, block);
+  };
+  each(tile_product);
+  tile_rows(k);
+  each(tile_lanes);
+  if (k.rows) share_rows(k);
 }
+
+class Tiler {
+ public:
+  Tiler(Build &b, const Module &m, const TargetInfo &target, const TileOptions &options, Diag &diag)
+      : b_(b), m_(m), target_(target), machine_(machine_of(b, target, options)), constants_(constant_params(m)),
+        takers_(b, m, target, {"*", "", options.strict}), diag_(diag) {}
+
+  const Schedule *schedule(const Func &f) {
+    std::string_view name = b_.text(f.name);
+    if (is_scheduled(f)) return diag_.remark("@{} is scheduled already", name), nullptr;
+    Script s(b_, m_, &f);
+    Kernel k{s, machine_, {}, {}, {}, false, {}};
+    if (auto it = constants_.find(f.name); it != constants_.end())
+      for (size_t i = 0; i < it->second.size(); i++)
+        if (it->second[i]) k.constants.insert(f.params[i].def.name);
+    std::vector<Sym> blocks = blocks_of(s);
+    if (blocks.empty()) return diag_.remark("@{} has statements that are no blocks, left", name), nullptr;
+    for (Sym block : blocks)
+      for (const AxisFact &a : facts_of(s, block).axes)
+        if (a.extent == 0) return diag_.remark("@{}: block {} has no turns, left", name, b_.text(block)), nullptr;
+    // A device's threads have to be laid out around its intrinsics: a schedule's job.
+    std::vector<Takers::Taken> taken;
+    if (target_.kind == "cpu") taken = takers_.of(&f);
+    for (auto [block, intrinsic] : taken) {
+      k.left.insert(block);
+      diag_.remark("@{}: {} left to mlc-tensorize: @{}", name, b_.text(block), b_.text(intrinsic));
+    }
+    for (Sym block : finished_blocks(s.state())) k.left.insert(block);
+    if (!target_.features.empty()) {
+      std::vector<const Expr *> features;
+      for (const std::string &x : target_.features) features.push_back(b_.string(x));
+      s.run("annotate", {b_.string("features"), b_.make_list(b_.list(features))});
+    }
+    size_t first = s.steps().size();
+    run_rules(k, target_.kind == "cuda");
+    for (const std::string &r : k.remarks) diag_.remark("@{}: {}", name, r);
+    if (!taken.empty() && s.steps().size() > first && !still_taken(s, taken)) {
+      diag_.remark("@{}: mlc-tensorize takes nothing of what the rules make, all is left", name);
+      s.rewind(first);
+    }
+    if (s.steps().size() == first && taken.empty())
+      return diag_.remark("@{}: no rule has steps for it", name), nullptr;
+    if (s.steps().empty()) return nullptr;
+    Schedule out{};
+    out.name = f.name, out.target = b_.sym(target_.name), out.steps = b_.list(s.steps());
+    return b_.make(out);
+  }
+
+ private:
+  bool still_taken(Script &s, const std::vector<Takers::Taken> &taken) const {
+    std::vector<Takers::Taken> now = takers_.of(s.state().func());
+    return std::all_of(taken.begin(), taken.end(), [&](auto &t) {
+      return std::any_of(now.begin(), now.end(),
+                         [&](auto &u) { return u.block == t.block && u.intrinsic == t.intrinsic; });
+    });
+  }
+
+  Build &b_;
+  const Module &m_;
+  const TargetInfo &target_;
+  Machine machine_;
+  ConstantParams constants_;
+  Takers takers_;
+  Diag &diag_;
+};
 
 }  // namespace
 
@@ -147,16 +212,11 @@ std::vector<const Schedule *> tile_schedules(Build &b, const Module &m, const Ta
     diag.remark("{} is of kind {}: kernels stay as they are; mlc-tensorize looks for intrinsics", target.name, target.kind);
     return {};
   }
-  Machine machine = machine_of(b, target, options);
-  ConstantParams constants = constant_params(m);
+  Tiler tiler(b, m, target, options, diag);
   std::vector<const Schedule *> out;
-  for (const Item *i : m.items) {
-    auto *f = as<Func>(i);
-    if (!f || f->func != FuncKind::Kernel) continue;
-    auto it = constants.find(f->name);
-    if (auto *s = schedule(b, m, *f, target, machine, it == constants.end() ? nullptr : &it->second, diag))
-      out.push_back(s);
-  }
+  for (const Item *i : m.items)
+    if (auto *f = as<Func>(i); f && f->func == FuncKind::Kernel)
+      if (auto *s = tiler.schedule(*f)) out.push_back(s);
   return out;
 }
 
