@@ -67,8 +67,31 @@ void Engine::fact(const Poly &p) {
   Poly t = tighten(p);
   if (t.is_constant()) return;
   for (AtomId a : space.atoms(t)) facts_by_atom_[a].push_back(uint32_t(facts_.size()));
-  facts_.push_back(std::move(t));
+  facts_.push_back(t);
   forget();
+  factors(t);
+}
+
+// n m - f - 1 >= 0 with f >= 0: the product is positive, so each of its factors is, if none is negative; and a quotient
+// that is at least 1 has a dividend that is at least the divisor. What a loop over n * m is entered with: n, m >= 1.
+void Engine::factors(const Poly &given) {
+  Poly product, rest;
+  for (const Term &t : given.terms) (t.mono && t.coef > 0 ? product : rest).terms.push_back(t);
+  if (product.zero()) return;
+  std::vector<AtomId> common = space.factors(product.terms[0].mono);
+  for (const Term &t : product.terms)
+    std::erase_if(common, [&](AtomId a) { return !space.quotient(t.mono, space.mono({a})); });
+  common.erase(std::unique(common.begin(), common.end()), common.end());
+  auto divided = [&](AtomId a) { return space.atom(a).kind == AtomKind::Div && space.poly(space.atom(a).c).is_constant(); };
+  bool lone = product.terms.size() == 1 && space.factors(product.terms[0].mono).size() == 1;
+  if (common.empty() || (lone && !divided(common[0])) || interval(rest).hi >= 0) return;
+  for (AtomId a : space.atoms(product))
+    if (interval(a).lo < 0) return;
+  for (AtomId a : common) {
+    const Atom atom = space.atom(a);
+    if (divided(a)) fact(space.poly(atom.a) - space.poly(atom.c));
+    else if (interval(a).lo < 1) fact(space.of(a) - 1);
+  }
 }
 
 // The facts given about an atom; of a crowd only the oldest and the newest.

@@ -50,6 +50,7 @@ class Engine {
   bool nonzero(const Poly &p);
   Poly tighten(const Poly &p) const;                         // p >= 0 as integers: divided by its content, floored
   Truth compare(Op op, const Poly &a, const Poly &b);
+  bool never(std::vector<Poly> zeros);                       // they are not all 0 at once (differ.cc)
 
   // ---- Poly -> Expr (extract.cc)
   const Expr *expr(const Poly &p);
@@ -78,6 +79,9 @@ class Engine {
   std::vector<Poly> told_of(AtomId a) const;
   const std::vector<Poly> &facts_of(AtomId a);  // and what follows from its form
   bool search(const Poly &p, int depth);
+  void factors(const Poly &given);
+  Poly primitive(Poly p);
+  bool digits(const Poly &p, Poly *high, Poly *low);
   const std::pair<AtomId, Poly> *binding(AtomId a) const;
   Poly joined(const Poly &p);   // interval.cc and extract.cc
   Poly join_neg(Poly p);

@@ -7,6 +7,8 @@
 // is a proof, false is nothing.
 #include "arith/prove.h"
 
+#include <algorithm>
+
 #include "arith/engine.h"
 
 namespace mlc {
@@ -86,7 +88,19 @@ bool Engine::search(const Poly &given, int depth) {
   Interval i = interval(p);
   if (i.lo >= 0) return true;
   if (i.hi < 0) return false;
-  for (AtomId v : space.atoms(p)) {
+  std::vector<AtomId> atoms = space.atoms(p);
+  // a p >= 0 by p >= 0
+  for (AtomId v : atoms)
+    if (auto q = p.terms.size() > 1 ? space.quotient(p, space.of(v)) : std::nullopt; q && nonneg(space.of(v)))
+      if (search(*q, depth + 1)) return true;
+  // n m - q m - j - 1 with j < m: what no other atom is made of first, since rounding follows: n - q - 1 is an integer.
+  if (atoms.size() > 1)
+    std::stable_partition(atoms.begin(), atoms.end(), [&](AtomId v) {
+      return space.atom(v).kind == AtomKind::Var && std::none_of(atoms.begin(), atoms.end(), [&](AtomId a) {
+        return a != v && space.atom(a).kind != AtomKind::Var && space.mentions(space.of(a), v);
+      });
+    });
+  for (AtomId v : atoms) {
     Poly k, r;
     space.split(p, v, &k, &r);
     if (space.atom(v).kind == AtomKind::Neg) {

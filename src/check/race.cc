@@ -346,6 +346,11 @@ bool apart(Build &b, Bounds &known, const For &loop, const Access &a, const Acce
     p = fold(b, Op::Add, fold(b, Op::Mul, p, t->dims[d]), x), q = fold(b, Op::Add, fold(b, Op::Mul, q, t->dims[d]), y);
     if (d) found = provably_less(b, p, q, known) || provably_less(b, q, p, known);
   }
+  if (!found && a.index.size() == c.index.size()) {  // y[f % m, f // m]: no row decides, all of them do
+    std::vector<const Expr *> other;
+    for (const Expr *e : c.index) other.push_back(substitute(b, e, later));
+    found = provably_different(b, a.index, other, known);
+  }
   known.pop(mark);
   return found;
 }

@@ -113,7 +113,10 @@ Place *read_through(State &s, const std::vector<Place *> &users, Sym buffer, Sym
     }
   const Type *t = s.type_of_buffer(buffer);
   bool whole = !s.alloc_of(buffer) || !part;
-  if (!whole) expect_written(s, spot, buffer, *part, users, all.size());
+  if (!whole) {
+    expect_written(s, spot, buffer, *part, users, all.size());
+    spot = spot_before(s, users, buffer);  // the computes that write it may have become loops by now
+  }
   std::vector<Axis> axes = axes_over(s, t, all);
   std::vector<Share> parts;
   for (size_t d = 0; d < axes.size(); d++) {

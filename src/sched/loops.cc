@@ -210,6 +210,42 @@ void merge(State &s, Args &a) {
   a.set_loop(0, made);
 }
 
+// The reducing loop that would come to stand outside of loops that take an element of block n twice; null: none.
+//   for k, for i0 in 4, for i1 in 2, i = i0 + i1      adds the terms of i = 1 twice between two initialisations
+static Place *repeated(State &s, Place *n, const std::vector<Place *> &nest, const std::vector<Place *> &now) {
+  const Block &k = *n->block();
+  auto used = [&](Place *l, bool reduces) {
+    return std::any_of(k.axes.begin(), k.axes.end(), [&](const Axis &x) {
+      return (x.kind != AxisKind::Spatial) == reduces && uses(x, l->loop()->iter.name);
+    });
+  };
+  auto inside = [&](std::vector<Place *> order) {  // loops of elements inside of the first that reduces, and that
+    for (Place *l : loops_around(n))
+      if (is_below(l, nest.back())) order.push_back(l);
+    auto first = std::find_if(order.begin(), order.end(), [&](Place *l) { return used(l, true); });
+    std::vector<Place *> out;
+    for (auto l = first; l != order.end(); l++)
+      if (l == first || (used(*l, false) && !used(*l, true) && !is_int(extent_of(*l), 1))) out.push_back(*l);
+    return out;
+  };
+  std::vector<Place *> before = inside(nest), after = inside(now);
+  auto stood = [&](Place *l) { return std::find(before.begin(), before.end(), l) != before.end(); };
+  if (after.size() < 2 || std::all_of(after.begin() + 1, after.end(), stood)) return nullptr;
+  Build &b = s.b;
+  Known known(s, n);
+  std::vector<const Expr *> loops, extents, to;
+  std::vector<Sym> names;
+  for (size_t i = 1; i < after.size(); i++) {
+    loops.push_back(b.name(after[i]->loop()->iter.name)), extents.push_back(extent_of(after[i]));
+  }
+  for (const Axis &x : k.axes) {
+    if (x.kind != AxisKind::Spatial) continue;
+    to.push_back(x.binding), names.push_back(b.sym("turn of " + s.text(x.name)));
+  }
+  const Map *map = b.map(b.make_list(b.list(loops)), b.make_list(b.list(to)));
+  return inverse(b, *map, extents, names, known) ? nullptr : after[0];
+}
+
 void reorder(State &s, Args &a) {
   a.expect_results(0, 0);
   std::vector<Place *> order = a.loops();
@@ -237,6 +273,31 @@ void reorder(State &s, Args &a) {
       refuse(n, "{} holds a statement outside of blocks: the order of its turns cannot be changed", s.name_of(nest[0]));
     auto &k = *n->block();
     std::vector<size_t> scans;
+    // j = (f0 * 8 + f1) % 12 beside i = (f0 * 8 + f1) // 12: the order of f0 and f1 decides which turn of i is the first.
+    auto shared = [&](const Axis &reduce) {
+      return std::any_of(k.axes.begin(), k.axes.end(), [&](const Axis &y) {
+        return y.kind == AxisKind::Spatial && std::any_of(now.begin(), now.end(), [&](Place *l) {
+          return uses(y, l->loop()->iter.name) && uses(reduce, l->loop()->iter.name) && !is_int(extent_of(l), 1);
+        });
+      });
+    };
+    std::vector<const Axis *> mixed;
+    for (const Axis &x : k.axes)
+      if (x.kind != AxisKind::Spatial && shared(x)) mixed.push_back(&x);
+    Place *last = nullptr;
+    for (Place *l : now) {
+      if (is_int(extent_of(l), 1) ||
+          std::none_of(mixed.begin(), mixed.end(), [&](auto *x) { return uses(*x, l->loop()->iter.name); }))
+        continue;
+      auto was = [&](Place *x) { return std::find(nest.begin(), nest.end(), x); };
+      if (last && was(l) < was(last))
+        refuse(n, "{} and {} are both elements and terms of reduction {}: in another order its first turn would not be the "
+               "one that initialises", s.name_of(l), s.name_of(last), s.text(k.name));
+      last = l;
+    }
+    if (Place *r = repeated(s, n, nest, now))
+      refuse(n, "the loops inside {} would take elements of reduction {} more than once in each of its turns", s.name_of(r),
+             s.text(k.name));
     for (size_t i = 0; i < now.size(); i++) {
       Sym v = now[i]->loop()->iter.name;
       bool used = false;

@@ -377,6 +377,99 @@ TEST(Arith, Proofs) {
   EXPECT_TRUE(provably_inside(b, s.parse("i * m + j"), s.parse("n * m"), s.known));
 }
 
+// Loops over two sizes made one, split again, under a guard: back inside what they were.
+TEST(Arith, FusedLoops) {
+  Build b;
+  for (World w : {World{{{"f", "n * m"}, {"i", "4"}, {"j", "m"}}, {"n", "m"}, {}},
+                  World{{{"g", "(n * m + 3) // 4"}, {"h", "4"}}, {"n", "m"}, {"g * 4 + h < n * m"}}}) {
+    bool split = w.ranges[0].first == "g";
+    Setting s(b, World{w.ranges, w.dims, {}}, false), at(b, World{w.ranges, w.dims, {}});
+    if (split) s.known.assume(s.parse("g * 4 + h < n * m"));
+    std::string f = split ? "(g * 4 + h)" : "f";
+    std::vector<std::string> conditions = {f + " // m < n", f + " // m >= 0", f + " % m < m", f + " % m >= 0", "n >= 1", "m >= 1",
+                                           f + " // m * m + " + f + " % m == " + f, f + " // m * 4 + 3 < n * 4",
+                                           f + " % m * 3 + 2 < m * 3"};
+    if (!split)
+      for (const char *more : {"f // m * m + j < n * m", "f // m * 4 + i < n * 4"})
+        conditions.push_back(more);
+    for (const std::string &c : conditions) {
+      EXPECT_TRUE(prove(b, s.parse(c), s.known)) << c;
+      for (const Point &p : at.points)
+        EXPECT_TRUE((split && p.at("g") * 4 + p.at("h") >= p.at("n") * p.at("m")) || eval(b, s.parse(c), p)) << c;
+    }
+    for (const std::string &c : {f + " // m < n - 1", f + " % m < m - 1", std::string("n >= 2"), f + " % n < n - 1"})
+      EXPECT_FALSE(prove(b, s.parse(c), s.known)) << c;
+  }
+  // Nothing follows from a product of sizes that may be negative, or from a sum.
+  for (World w : {World{{{"f", "(n - 2) * (m - 2)"}}, {"n", "m"}, {}}, World{{{"f", "n + m"}}, {"n", "m"}, {}}}) {
+    Setting s(b, w, false);
+    for (const char *c : {"n >= 1", "m >= 1", "n > 2"}) EXPECT_FALSE(prove(b, s.parse(c), s.known)) << c;
+  }
+}
+
+// Tuples of subscripts in two turns f < g: what is called different is so at all points.
+TEST(Arith, DifferentTuples) {
+  Build b;
+  World fused{{{"f", "n * m"}, {"i", "3"}, {"j", "m"}, {"k", "3"}, {"l", "m"}}, {"n", "m"}, {}};
+  Setting s(b, fused, false);
+  s.known.range(b.sym("g"), s.parse("f + 1"), s.parse("n * m"));
+  std::vector<Point> points;
+  for (int64_t n = 0; n < 4; n++)
+    for (int64_t m = 0; m < 4; m++)
+      for (int64_t f = 0; f < n * m; f++)
+        for (int64_t g = f + 1; g < n * m; g++)
+          for (int64_t i = 0; i < 3; i++)
+            for (int64_t k = 0; k < 3; k++)
+              for (int64_t j = 0; j < m; j++)
+                for (int64_t l = 0; l < m; l++)
+                  points.push_back({{"n", n}, {"m", m}, {"f", f}, {"g", g}, {"i", i}, {"j", j}, {"k", k}, {"l", l}});
+  auto list = [&](std::vector<std::string> items, bool later) {
+    std::vector<const Expr *> out;
+    for (std::string &t : items) {
+      if (later)
+        for (char &c : t) c = c == 'f' ? 'g' : c == 'i' ? 'k' : c == 'j' ? 'l' : c;
+      out.push_back(s.parse(t));
+    }
+    return b.list(out);
+  };
+  auto same = [&](Exprs x, Exprs y, const Point &p) {
+    for (size_t d = 0; d < x.size(); d++)
+      if (eval(b, x[d], p) != eval(b, y[d], p)) return false;
+    return true;
+  };
+  using Tuple = std::vector<std::string>;
+  for (const Tuple &t : {Tuple{"f"}, {"f // m", "f % m"}, {"f % m", "f // m"}, {"f % m", "j", "f // m"}, {"f // 3", "f % 3"},
+                         {"f // m * 3 + i", "f % m"}, {"f % m * 3 + i", "f // m"}, {"f % m", "f // m * m + j"},
+                         {"f * 3 + i"}, {"f * m + j"}, {"j * n * m + f"}, {"n * m - f", "i"}, {"i", "f // m", "j", "f % m * 2"},
+                         {"f // 2 % 2", "f // 4", "f % 2"}, {"f % m * 5 + f // m * m * 5"}, {"f % (m * 2)", "f // (m * 2)"}, {"f * 3 * m + j * 3 + i"}})
+    EXPECT_TRUE(provably_different(b, list(t, false), list(t, true), s.known)) << ::testing::PrintToString(t);
+  for (const Tuple &t : {Tuple{"f // m"}, {"f % m"}, {"f // m", "f % n"}, {"f + i"}, {"f // m * 2 + i", "f % m"}, {"i", "j"},
+                         {"f // m", "j"}, {"f // m", "f % m // 2"}, {"f * 2 + i"}, {"f * n + j"}, {}})
+    EXPECT_FALSE(provably_different(b, list(t, false), list(t, true), s.known)) << ::testing::PrintToString(t);
+  std::mt19937 random(3);
+  const char *items[] = {"f", "f // m", "f % m", "f // n", "f % n", "i", "j", "f // m * 3 + i", "f % m * 2 + i", "f // 2", "f % 2",
+                         "f // m * m + j", "f // (n * m)", "f // m % 2", "f // m // 2", "f * 2", "m - f", "f + i", "f * 3 - i"};
+  int proved = 0;
+  for (int k = 0; k < 400; k++) {
+    Tuple t;
+    for (size_t d = 1 + random() % 3; d > 0; d--) t.push_back(items[random() % std::size(items)]);
+    Exprs x = list(t, false), y = list(t, true);
+    if (!provably_different(b, x, y, s.known)) continue;
+    proved++;
+    for (const Point &p : points)
+      if (same(x, y, p)) {
+        ADD_FAILURE() << ::testing::PrintToString(t);
+        break;
+      }
+  }
+  EXPECT_GT(proved, 60);
+  // Near the end of 64 bits nothing wraps around: what overflows is not proved.
+  Setting large(b, {{{"f", "n"}}, {"n"}, {}}, false);
+  large.known.range(b.sym("g"), large.parse("f + 1"), large.parse("n"));
+  EXPECT_FALSE(provably_different(b, b.list({large.parse("f * 4611686018427387904 * 4")}),
+                                  b.list({large.parse("g * 4611686018427387904 * 4")}), large.known));
+}
+
 // A name that is defined again is another variable, until the scope ends.
 TEST(Arith, Scopes) {
   Build b;

@@ -56,11 +56,12 @@ TEST(Race, RandomLoopsAgreeWithRuns) {
   for (int k = 0; k < kPrograms; k++) {
     auto subscript = [&] {
       return pick({"i", "i * 4 + j", "i + j", "j * 6 + i", "i * 2", "i * 2 + 1", "i // 2 * 8 + i % 2 * 4 + j", "j", "i % 4",
-                   "5 - i", "i * 3 + j", "i * 4 + j + 1", "(i + j) // 2", "i * 4 + j % 2", "n", "min(i, 3)", "7 * i + 2"});
+                   "5 - i", "i * 3 + j", "i * 4 + j + 1", "(i + j) // 2", "i * 4 + j % 2", "n", "min(i, 3)", "7 * i + 2",
+                   "i // n", "i % n", "i % n * 6 + i // n", "i % n * 4 + j", "i // n * 5 + i % n"});
     };
     std::string kind = pick({"parallel", "vectorize", "bind blockIdx.x"});
     std::string guard = pick({"", "", "i * 4 + j < n * 3", "j < 2", "i < 3"});
-    std::string text = "  for i in " + pick({"n", "6", "n // 2"}) + " " + kind + "\n  for j in " + pick({"4", "3", "n"}) + " {\n";
+    std::string text = "  for i in " + pick({"n", "6", "n // 2", "n * n"}) + " " + kind + "\n  for j in " + pick({"4", "3", "n"}) + " {\n";
     std::string store = "x[" + subscript() + "] = x[" + subscript() + "] + 1\n";
     bool again = random() % 3 == 0;
     std::string more = again ? "x[" + subscript() + "] = 3\n" : "";
@@ -87,6 +88,12 @@ TEST(Race, Proofs) {
     EXPECT_TRUE(Program(kernel("  for i in n parallel {\n    " + s + "\n  }\n")).proved) << s;
   for (std::string s : {"x[0] = 0", "x[i] = x[i + 1]", "x[i // 2] = 1", "x[i % 4] = 1", "x[index(x[i])] = 1"})
     EXPECT_FALSE(Program(kernel("  for i in n parallel {\n    " + s + "\n  }\n")).proved) << s;
+  for (std::string s : {"x[i % n * 6 + i // n] = 1", "x[i // n * n + i % n] = 0", "x[i // n * 6 + i % n] = 1"})
+    EXPECT_TRUE(Program(kernel("  for i in n * n parallel {\n    " + s + "\n  }\n")).proved) << s;
+  for (std::string s : {"x[i // n] = 1", "x[i % n * 4 + i // n] = 1", "x[i // n + i % n] = 0"})
+    EXPECT_FALSE(Program(kernel("  for i in n * n parallel {\n    " + s + "\n  }\n")).proved) << s;
+  EXPECT_TRUE(Program(kernel("  for i in (n * n + 3) // 4 parallel\n  for j in 4 {\n    if i * 4 + j < n * n {\n"
+                             "      x[(i * 4 + j) % n * 6 + (i * 4 + j) // n] = 1\n    }\n  }\n")).proved);
   EXPECT_TRUE(Program(kernel("  for i in n parallel {\n    atomic x[0] = x[0] + 1\n  }\n")).proved);
   EXPECT_TRUE(Program(kernel("  for i in n parallel {\n    alloc t: i32[4]\n    call fill(0) -> t\n    t[0] = 1\n"
                              "    x[i * 4] = t[0]\n  }\n")).proved);
