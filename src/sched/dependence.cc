@@ -142,17 +142,8 @@ bool could_be_private(State &s, Place *loop, Sym buffer) {
     if ((!is_below(n, loop) || !n->block()) && (reads(s, n, buffer) || writes(s, n, buffer))) return false;
   Known known(s, loop, true);
   std::vector<Region> written;
-  auto inside = [&](const Region &r, const Region &w) {
-    for (size_t d = 0; d < r.size(); d++) {
-      X lo{s.b, r[d].lo}, wlo{s.b, w[d].lo}, e{s.b, r[d].extent}, we{s.b, w[d].extent};
-      if (!w[d].dense || !provably_less_equal(s.b, wlo.e, lo.e, known) ||
-          !provably_less_equal(s.b, (lo + e).e, (wlo + we).e, known))
-        return false;
-    }
-    return true;
-  };
   auto covered = [&](const Region &r) {
-    return std::any_of(written.begin(), written.end(), [&](const Region &w) { return inside(r, w); });
+    return std::any_of(written.begin(), written.end(), [&](const Region &w) { return within(s, r, w, known); });
   };
   for (Place *n : leaf_blocks(loop)) {  // its reads come before its writes, unless an initialiser begins
     std::vector<Region> now;

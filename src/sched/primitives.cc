@@ -40,7 +40,7 @@ static constexpr Primitive kPrimitives[] = {
     {"rfactor", "part = rfactor(loop, factor_axis)", 2, 2, rfactor, ""},
     {"contract", "contract(block)", 1, 1, contract, ""},
     {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
-    {"blockize", "outer = blockize(loop)", 1, 1, blockize, ""},
+    {"blockize", "outer = blockize(loop), blockize(block, ..)", 1, kAny, blockize, "preserve_unit_iters"},
     {"tensorize", "tensorize(loop or block, @intrinsic)", 2, 2, tensorize, ""},
     {"decompose_padding", "pad = decompose_padding(block, loop)", 2, 2, decompose_padding, ""},
     {"pad_einsum", "pad_einsum(block, [multiples])", 2, 2, pad_einsum, ""},

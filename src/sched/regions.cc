@@ -293,6 +293,16 @@ Region hull(State &s, const Region &a, const Region &c, const Bounds &known) {
   return out;
 }
 
+bool within(State &s, const Region &inner, const Region &outer, const Bounds &known) {
+  for (size_t d = 0; d < inner.size(); d++) {
+    X lo{s.b, inner[d].lo}, end = lo + X{s.b, inner[d].extent}, from{s.b, outer[d].lo};
+    if (!outer[d].dense || !provably_less_equal(s.b, from.e, lo.e, known) ||
+        !provably_less_equal(s.b, end.e, (from + X{s.b, outer[d].extent}).e, known))
+      return false;
+  }
+  return true;
+}
+
 // ---- dataflow
 
 std::vector<Place *> producers(State &s, Place *block) {

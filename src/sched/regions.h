@@ -34,6 +34,7 @@ using Region = std::vector<Extent>;
 Region region(State &s, Place *block, const Access &a, Place *scope);
 // The smallest box that holds both, by the rules of arith. It is dense only where they are the same.
 Region hull(State &s, const Region &a, const Region &b, const Bounds &known);
+bool within(State &s, const Region &inner, const Region &outer, const Bounds &known);  // the outer one is all touched
 
 // Leaf blocks below n, in order; and the leaf statements that are none but access buffers.
 std::vector<Place *> leaf_blocks(Place *n);
