@@ -207,7 +207,8 @@ void expect_apart(State &s, const std::vector<Tile> &tiles, Place *up) {
           if (!within(s, r, o.region, known) || !(o.access.write || within(s, o.region, r, known)))
             refuse(leaf, "{} use other parts of {} in a turn: turns of one block would not be apart", both, what);
           if (!same_places(t, *o.tile))
-            refuse(leaf, "{} use {} and are repeated by other loops: turns of one block would not be apart", both, what);
+            refuse(leaf, "{} use {} and are repeated by other loops: turns of one block would not be apart", both,
+                   what);
         }
         if (!x.write && shared && !made) {
           std::string at;

@@ -76,6 +76,36 @@ std::vector<Share> all_parts(const Block &k) {
   return parts;
 }
 
+// Where in the body of `loop` the block goes, `first` to `last` being legal: by index, which counts loops and blocks,
+// -1 being the last and -2 the first.
+size_t chosen_place(State &s, Args &a, Place *loop, size_t first, size_t last, size_t otherwise) {
+  if (!a.attr("index")) return otherwise;
+  auto &body = loop->kids[0];
+  auto number = [&](size_t place) {
+    return std::count_if(body.begin(), body.begin() + place, [](Place *x) { return x->stmt->kind != Kind::Alloc; });
+  };
+  while (first < last && body[first]->stmt->kind == Kind::Alloc)
+    first++;
+  int64_t index = a.attr_int("index", -1), low = number(first), high = number(last);
+  if (index == -1) return last;
+  if (index == -2) return first;
+  if (index >= low && index <= high) {
+    size_t at = first;
+    while (number(at) < index || (at < last && body[at]->stmt->kind == Kind::Alloc))
+      at++;
+    return at;
+  }
+  auto beside = [&](size_t place) {
+    std::vector<Place *> in = leaf_blocks(body[place]);
+    return s.name_of(in.empty() ? body[place] : in[0]);
+  };
+  std::string where = first > 0 && low > 0 ? " behind " + beside(first - 1) : "";
+  if (last < body.size()) where += (where.empty() ? " in front of " : " and in front of ") + beside(last);
+  bad_step(a.attr("index")->at, "index = {}: {} may stand at {} in {},{}; or -1, the last place, or -2, the first", index,
+           s.name_of(a.block(0)), low == high ? fmt::format("{} alone", low) : fmt::format("{} to {}", low, high),
+           s.name_of(loop), where);
+}
+
 void put(State &s, Place *old, Place *outer, Place *inner, Place *up, size_t at) {
   Place *was = old->up;
   s.tree.insert(up, 0, at, outer);
@@ -113,7 +143,7 @@ void compute_at(State &s, Args &a) {
               ? fmt::format("reverse_compute_at({}, ..) moves it under what it reads", block)
               : ""};
     }
-  std::vector<Place *> users = consumers(s, n), first;
+  std::vector<Place *> users = consumers(s, n);
   if (users.empty()) refuse(n, "nobody reads what block {} writes", block);
   for (Place *u : users)
     if (!is_below(u, loop))
@@ -126,17 +156,17 @@ void compute_at(State &s, Args &a) {
     if (!x.write && k.inits.empty() && std::find(written.begin(), written.end(), x.buffer) != written.end())
       refuse(n, "block {} adds to what is in {}: computed twice, it would add twice", block, s.text(x.buffer));
   // What it reads is ready in front of the first reader.
-  Place *place = loop->kids[0][0];
-  for (Place *child : loop->kids[0]) {
-    bool user = std::any_of(users.begin(), users.end(), [&](Place *u) { return child_with(loop, u) == child; });
-    place = child;
-    if (user) break;
-  }
+  size_t first_place = 0, last_place = SIZE_MAX;
+  for (Place *u : users)
+    last_place = std::min(last_place, s.tree.place(child_with(loop, u)));
   for (Place *p : producers(s, n)) {
     Place *c = child_with(loop, p);
-    if (c && s.tree.place(c) >= s.tree.place(place))
+    if (!c) continue;
+    if (s.tree.place(c) >= last_place)
       refuse(p, "{} is read by block {} and comes later in {}", s.name_of(p), block, s.name_of(loop));
+    first_place = std::max(first_place, s.tree.place(c) + 1);
   }
+  size_t at = chosen_place(s, a, loop, first_place, last_place, last_place);
   std::vector<Sym> read = buffers_read(s, n);
   bool behind = false;
   for (Place *x : leaves(s.tree.root())) {  // what it reads stays as it is until then
@@ -168,8 +198,8 @@ void compute_at(State &s, Args &a) {
   }
   widen(s, parts, known);
   Place *inner = nullptr;
-  Place *outer = nest_over(s, k, parts, loop, &inner);
-  put(s, n, outer, inner, loop, s.tree.place(place));
+  Place *outer = nest_over(s, k, parts, loop, &inner, a.flag("preserve_unit_loops"));
+  put(s, n, outer, inner, loop, at);
 }
 
 // block c takes, in each turn of `loop`, what the turn has made of all that it reads
@@ -281,14 +311,13 @@ void reverse_compute_at(State &s, Args &a) {
   widen(s, parts, known);
   // A turn takes the elements of its own only: with parts that repeat from turn to turn, what it writes would be the
   // same again, which is sound if the block does not read it.
-  Place *last = nullptr;
-  for (Place *p : under) {
-    Place *c = child_with(loop, p);
-    if (!last || s.tree.place(c) > s.tree.place(last)) last = c;
-  }
+  size_t first = 0;
+  for (Place *p : under)
+    first = std::max(first, s.tree.place(child_with(loop, p)) + 1);
+  size_t at = chosen_place(s, a, loop, first, loop->kids[0].size(), first);
   Place *inner = nullptr;
-  Place *outer = nest_over(s, k, parts, loop, &inner);
-  put(s, n, outer, inner, loop, s.tree.place(last) + 1);
+  Place *outer = nest_over(s, k, parts, loop, &inner, a.flag("preserve_unit_loops"));
+  put(s, n, outer, inner, loop, at);
 }
 
 }  // namespace mlc

@@ -79,7 +79,7 @@ static void narrow_domains(State &s, Block &k, const std::vector<Share> &parts, 
   }
 }
 
-Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner) {
+Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner, bool units) {
   Build &b = s.b;
   Known known(s, loop, loop->stmt != nullptr);
   std::vector<Iter> loops;
@@ -91,13 +91,13 @@ Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop
     taken.push_back(name);
     X v{b, b.name(name)};
     const Expr *extent = p.lo ? p.extent : p.axis->domain;
-    if (is_int(extent, 1))
+    if (is_int(extent, 1) && !units)
       v = lit(b, int64_t{0}), taken.pop_back();
     else
       loops.push_back({name, extent, kNowhere});
     Axis x = *p.axis;
     size_t mark = known.bounds.mark();
-    if (!is_int(extent, 1)) known.bounds.range(name, extent);
+    if (!is_int(extent, 1) || units) known.bounds.range(name, extent);
     const Expr *binding = p.lo ? simplify(b, (X{b, p.lo} + v).e, known) : v.e;
     x.binding = binding;
     if (!provably_less_equal(b, b.integer(0), binding, known)) {

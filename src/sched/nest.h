@@ -12,8 +12,8 @@ struct Share {
 };
 
 // Loops over the parts around the block, its axes bound to them, guarded where a part may leave the domain; in place
-// of nothing yet. `loop`: what it will stand in.
-Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner);
+// of nothing yet. `loop`: what it will stand in. `units`: with loops of one turn.
+Place *nest_over(State &s, const Block &k, std::vector<Share> parts, Place *loop, Place **inner, bool units = false);
 
 // A block's turns along an axis from `from` on, `domain` of them, counted from 0; what it is bound to is left.
 //   spatial i in 10, z[i] = x[i]   ->   spatial i in 8, z[i + 2] = x[i + 2]

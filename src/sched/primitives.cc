@@ -32,8 +32,8 @@ static constexpr Primitive kPrimitives[] = {
     {"unroll", "unroll(loop)", 1, 1, unroll, "", false, true},
     {"bind", "bind(loop, tag)", 2, 2, bind, ""},
     // blocks
-    {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, ""},
-    {"reverse_compute_at", "reverse_compute_at(block, loop)", 2, 2, reverse_compute_at, ""},
+    {"compute_at", "compute_at(block, loop)", 2, 2, compute_at, "index preserve_unit_loops"},
+    {"reverse_compute_at", "reverse_compute_at(block, loop)", 2, 2, reverse_compute_at, "index preserve_unit_loops"},
     {"compute_inline", "compute_inline(block)", 1, 1, compute_inline, ""},
     {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
     {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
