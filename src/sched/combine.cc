@@ -1,7 +1,10 @@
 #include "sched/combine.h"
 
+#include <algorithm>
+
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sched/regions.h"
 
 namespace mlc {
 
@@ -88,6 +91,44 @@ const Expr *initial(State &s, Place *n, const Load *target) {
   for (const Stmt *st : n->block()->inits)
     if (auto *x = as<Store>(st); x && equal(x->target, target)) return x->value;
   refuse(n, "block {} does not initialise {}", s.text(n->block()->name), s.text(static_cast<const Expr *>(target)));
+}
+
+Place *start_of(State &s, Place *n) {
+  if (n->nest || !n->block()->inits.empty() || !has_reduce(*n->block())) return nullptr;
+  std::vector<Sym> targets = buffers_written(s, n);
+  auto among = [](const std::vector<Sym> &l, Sym x) { return std::find(l.begin(), l.end(), x) != l.end(); };
+  Place *start = nullptr;
+  bool behind = false;
+  for (Place *x : leaves(s.tree.root())) {
+    if (x == n) {
+      behind = true;
+      continue;
+    }
+    bool writes = false, reads = false;
+    for (Sym w : buffers_written(s, x))
+      writes |= among(targets, w);
+    for (Sym r : buffers_read(s, x))
+      reads |= among(targets, r);
+    if ((writes && (start || behind)) || (reads && !behind)) return nullptr;
+    if (writes) start = x;
+  }
+  start = start ? s.as_block(start) : nullptr;
+  if (!start || start->nest || has_reduce(*start->block()) || has_scan(*start->block())) return nullptr;
+  std::vector<Sym> first = buffers_written(s, start);
+  bool same = std::is_permutation(first.begin(), first.end(), targets.begin(), targets.end());
+  for (Sym w : targets)
+    same &= reads(s, n, w);
+  return same ? start : nullptr;
+}
+
+const Expr *start_value(State &s, Place *start, const Load *target) {
+  for (const Stmt *st : start->block()->body)
+    if (auto *x = as<Store>(st); x && x->target->buffer == target->buffer) {
+      bool constant = true;
+      each_expr(x->value, [&](const Expr *e) { return constant &= e->kind != Kind::Load && e->kind != Kind::Name; });
+      if (constant) return x->value;
+    }
+  refuse(start, "{} begins {} with more than one value", s.name_of(start), s.text(target->buffer));
 }
 
 bool starts_at_identity(State &s, Place *n, const Combine &c) {

@@ -18,6 +18,13 @@ Combine combine_of(State &s, Place *block);
 Stmts with_combine(State &s, Stmts body, const Combine &now);
 // The value that the block's initialiser gives a target; refuses where there is none.
 const Expr *initial(State &s, Place *block, const Load *target);
+// The block that is the initialiser of a reduction that has none inside, as decompose_reduction leaves it and as an
+// expression becomes where the domain may be empty; null: there is none. It alone writes the targets too, and nobody
+// reads them in between.
+//   block y.init { y[i] = 0.0 }, block y { y[i] = y[i] + x[i, k] }
+Place *start_of(State &s, Place *block);
+// What that one gives a target, where it is the same for all elements; refuses where it is not.
+const Expr *start_value(State &s, Place *start, const Load *target);
 // Each target starts from the identity, so that it may start several times.
 bool starts_at_identity(State &s, Place *block, const Combine &c);
 

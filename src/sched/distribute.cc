@@ -1,9 +1,11 @@
 // distribute: a sum of products of differences as a sum of products, and sums of the factors.
 #include <algorithm>
 
+#include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/copy.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -18,7 +20,7 @@ struct Difference {  // a - b; b is the same in all turns of the sum, null: a al
 
 class Distributor {
  public:
-  Distributor(State &s, Args &a) : s_(s), b_(s.b), n_(a.block(0)), k_(*n_->block()) {}
+  Distributor(State &s, Args &a) : s_(s), b_(s.b), n_(a.block(0)), k_(*n_->block()), start_(start_of(s, n_)) {}
 
   void run() {
     std::string block = s_.text(k_.name);
@@ -26,7 +28,7 @@ class Distributor {
     auto *sum = store_ ? as<Binary>(store_->value) : nullptr;
     auto *term = sum ? as<Binary>(sum->b) : nullptr;
     bool fits = term && sum->op == Op::Add && equal(sum->a, store_->target) && term->op == Op::Mul && !k_.guard &&
-                !store_->atomic && k_.inits.size() == 1;
+                !store_->atomic && (k_.inits.size() == 1 || start_);
     if (!fits)
       refuse(n_, "block {} is no sum of products with an initialiser: y[..] = y[..] + (a[..] - p) * (b[..] - q)",
              block);
@@ -58,8 +60,17 @@ class Distributor {
     }
     s_.tree.after(top_, nest(s_.block_name(block + ".out"), spatial_axes(), {},
                              b_.make(Store{{}, false, store_->target, value, store_->from})));
+    if (start_) {
+      const Stmt *first = b_.make(Store{{}, false, whole, start_value(s_, start_, store_->target), {}});
+      Sym name = start_->block()->name;
+      Place *was = start_->up;
+      s_.tree.remove(start_);
+      s_.tree.prune(was);
+      s_.tree.before(top_, nest(name, spatial_axes(), {}, first));
+    }
     s_.tree.edit<Block>(n_, [&](Block &k) {
-      k.inits = b_.stmts({edited(b_, to<Store>(k_.inits[0]), [&](Store &st) { st.target = whole; })});
+      if (!start_)
+        k.inits = b_.stmts({edited(b_, to<Store>(k_.inits[0]), [&](Store &st) { st.target = whole; })});
       const Expr *added = b_.binary(Op::Add, whole, times(x.a, y.a));
       k.body = b_.stmts({edited(b_, *store_, [&](Store &st) { st.target = whole, st.value = added; })});
       k.reads = k.writes = {};
@@ -121,6 +132,12 @@ class Distributor {
     const Load *at = b_.load(name, names_of(over));
     Stmts init = b_.stmts({b_.make(Store{{}, false, at, zero(b_, elem_).e, {}})});
     const Stmt *add = b_.make(Store{{}, false, at, b_.binary(Op::Add, at, e), {}});
+    Known known(s_, top_);
+    for (const Axis &x : axes)
+      if (x.kind == AxisKind::Reduce && !provably_less_equal(b_, b_.integer(1), x.domain, known) && !init.empty()) {
+        s_.tree.before(top_, nest(s_.block_name(s_.text(name) + ".init"), over, {}, init[0]));
+        init = {};
+      }
     s_.tree.before(top_, nest(s_.block_name(s_.text(name)), axes, init, add));
     return at;
   }
@@ -129,6 +146,7 @@ class Distributor {
   Build &b_;
   Place *n_;
   const Block k_;
+  Place *start_;  // that begins the sum, where it may be empty
   const Store *store_ = nullptr;
   DType elem_{};
   Place *top_ = nullptr;

@@ -4,6 +4,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/inline.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -78,7 +79,8 @@ std::vector<Share> all_parts(const Block &k) {
 
 // Where in the body of `loop` the block goes, `first` to `last` being legal: by index, which counts loops and blocks,
 // -1 being the last and -2 the first.
-size_t chosen_place(State &s, Args &a, Place *loop, size_t first, size_t last, size_t otherwise) {
+size_t chosen_place(State &s, Args &a, Place *loop, const std::string &block, size_t first, size_t last,
+                    size_t otherwise) {
   if (!a.attr("index")) return otherwise;
   auto &body = loop->kids[0];
   auto number = [&](size_t place) {
@@ -101,23 +103,63 @@ size_t chosen_place(State &s, Args &a, Place *loop, size_t first, size_t last, s
   };
   std::string where = first > 0 && low > 0 ? " behind " + beside(first - 1) : "";
   if (last < body.size()) where += (where.empty() ? " in front of " : " and in front of ") + beside(last);
-  bad_step(a.attr("index")->at, "index = {}: {} may stand at {} in {},{}; or -1, the last place, or -2, the first", index,
-           s.name_of(a.block(0)), low == high ? fmt::format("{} alone", low) : fmt::format("{} to {}", low, high),
+  bad_step(a.attr("index")->at, "index = {}: block {} may stand at {} in {},{}; or -1, the last place, or -2, the first",
+           index, block, low == high ? fmt::format("{} alone", low) : fmt::format("{} to {}", low, high),
            s.name_of(loop), where);
 }
 
-void put(State &s, Place *old, Place *outer, Place *inner, Place *up, size_t at) {
-  Place *was = old->up;
-  s.tree.insert(up, 0, at, outer);
-  for (auto &[name, h] : s.handles)
-    if (h.node == old) h.node = inner;
-  s.tree.remove(old);
+// The same parts of a reduction's start: along the axes that both write at.
+std::vector<Share> parts_of_start(State &s, Place *start, const Block &first, Place *n,
+                                  const std::vector<Share> &parts, const Bounds &known) {
+  std::vector<Share> out = all_parts(first);
+  for (const Access &w : accesses(s, n))
+    for (const Access &v : accesses(s, start)) {
+      if (!w.write || !v.write || v.buffer != w.buffer) continue;
+      for (size_t d = 0; d < w.index.size(); d++)
+        for (const Share &p : parts) {
+          auto *x = as<Name>(w.index[d]);
+          if (!p.lo || !x || x->name != p.axis->name) continue;
+          const Axis *z = plain_axis(first, v.index[d]);
+          if (!z || !provably_equal(s.b, z->domain, p.axis->domain, known))
+            refuse(start, "{} begins {} at {} in dimension {}, {} goes on at {}", s.name_of(start), s.text(w.buffer),
+                   s.text(v.index[d]), d, s.name_of(n), s.text(w.index[d]));
+          for (Share &q : out)
+            if (q.axis == z) q.lo = p.lo, q.extent = p.extent;
+        }
+    }
+  return out;
+}
+
+// A block, and in front of it the start of its reduction, with the parts of them that are to run.
+struct Moved {
+  Place *block;
+  Block k;
+  std::vector<Share> parts;
+};
+
+Place *take(State &s, Place *n) {
+  Place *was = n->up;
+  s.tree.remove(n);
   s.tree.prune(was);
+  return n;
+}
+
+void put(State &s, Args &a, const std::vector<Moved> &all, Place *loop, size_t at) {
+  std::vector<Place *> made;
+  for (const Moved &m : all) {
+    Place *inner = nullptr;
+    made.push_back(nest_over(s, m.k, m.parts, loop, &inner, a.flag("preserve_unit_loops")));
+    for (auto &[name, h] : s.handles)
+      if (h.node == m.block) h.node = inner;
+  }
+  for (Place *x : made)
+    s.tree.insert(loop, 0, at++, x);
 }
 
 }  // namespace
 
-// block p computes what the turns of `loop` read of it, right in front of the first reader
+// block p computes what the turns of `loop` read of it, right in front of the first reader; the start of a reduction goes
+// along
 void compute_at(State &s, Args &a) {
   a.expect_results(0, 0);
   Place *n = a.block(0);
@@ -148,33 +190,39 @@ void compute_at(State &s, Args &a) {
   for (Place *u : users)
     if (!is_below(u, loop))
       refuse(u, "{} reads {} and does not stand in {}", s.name_of(u), s.text(written[0]), s.name_of(loop));
+  Place *start = start_of(s, n);
   for (Place *x : leaves(s.tree.root()))
-    if (x != n)
+    if (x != n && x != start)
       for (Sym w : written)
         if (writes(s, x, w)) refuse(x, "{} writes {} too, as block {} does", s.name_of(x), s.text(w), block);
   for (const Access &x : accesses(s, n))
-    if (!x.write && k.inits.empty() && std::find(written.begin(), written.end(), x.buffer) != written.end())
+    if (!x.write && k.inits.empty() && !start && std::find(written.begin(), written.end(), x.buffer) != written.end())
       refuse(n, "block {} adds to what is in {}: computed twice, it would add twice", block, s.text(x.buffer));
   // What it reads is ready in front of the first reader.
   size_t first_place = 0, last_place = SIZE_MAX;
   for (Place *u : users)
     last_place = std::min(last_place, s.tree.place(child_with(loop, u)));
-  for (Place *p : producers(s, n)) {
-    Place *c = child_with(loop, p);
-    if (!c) continue;
-    if (s.tree.place(c) >= last_place)
-      refuse(p, "{} is read by block {} and comes later in {}", s.name_of(p), block, s.name_of(loop));
-    first_place = std::max(first_place, s.tree.place(c) + 1);
+  std::vector<Moved> all;
+  if (start) all.push_back({start, *start->block(), {}});
+  all.push_back({n, k, {}});
+  for (const Moved &m : all) {
+    for (Place *p : producers(s, m.block)) {
+      Place *c = child_with(loop, p);
+      if (!c) continue;
+      if (s.tree.place(c) >= last_place)
+        refuse(p, "{} is read by {} and comes later in {}", s.name_of(p), s.name_of(m.block), s.name_of(loop));
+      first_place = std::max(first_place, s.tree.place(c) + 1);
+    }
+    std::vector<Sym> read = buffers_read(s, m.block);
+    bool behind = false;
+    for (Place *x : leaves(s.tree.root())) {  // what it reads stays as it is until then
+      behind |= x == m.block;
+      if (!behind || x == start || x == n) continue;
+      for (Sym r : read)
+        if (writes(s, x, r)) refuse(x, "{} changes {}, which {} reads", s.name_of(x), s.text(r), s.name_of(m.block));
+    }
   }
-  size_t at = chosen_place(s, a, loop, first_place, last_place, last_place);
-  std::vector<Sym> read = buffers_read(s, n);
-  bool behind = false;
-  for (Place *x : leaves(s.tree.root())) {  // what it reads stays as it is until then
-    behind |= x == n;
-    if (!behind || x == n) continue;
-    for (Sym r : read)
-      if (writes(s, x, r)) refuse(x, "{} changes {}, which block {} reads", s.name_of(x), s.text(r), block);
-  }
+  size_t at = chosen_place(s, a, loop, block, first_place, last_place, last_place);
   Known known(s, loop, true);
   std::vector<Share> parts = all_parts(k);
   std::vector<std::pair<Exprs, std::optional<Region>>> needed;
@@ -197,9 +245,11 @@ void compute_at(State &s, Args &a) {
     }
   }
   widen(s, parts, known);
-  Place *inner = nullptr;
-  Place *outer = nest_over(s, k, parts, loop, &inner, a.flag("preserve_unit_loops"));
-  put(s, n, outer, inner, loop, at);
+  all.back().parts = parts;
+  if (start) all[0].parts = parts_of_start(s, start, all[0].k, n, parts, known);
+  for (const Moved &m : all)
+    take(s, m.block);
+  put(s, a, all, loop, at);
 }
 
 // block c takes, in each turn of `loop`, what the turn has made of all that it reads
@@ -210,11 +260,12 @@ void reverse_compute_at(State &s, Args &a) {
   const Block k = *n->block();
   std::string block = s.text(k.name);
   expect_movable(s, n);
-  if (has_reduce(k) && k.inits.empty()) refuse(n, "block {} adds to what is there", block);
+  Place *start = start_of(s, n);
+  if (has_reduce(k) && k.inits.empty() && !start) refuse(n, "block {} adds to what is there", block);
   if (is_below(n, loop)) refuse(n, "block {} stands in {} already", block, s.name_of(loop));
   std::vector<Place *> makers = producers(s, n), under;
   for (Place *p : makers)
-    if (is_below(p, loop)) under.push_back(p);
+    if (is_below(p, loop) && p != start) under.push_back(p);
   if (under.empty()) refuse(loop, "{} makes nothing that block {} reads", s.name_of(loop), block);
   std::vector<Sym> made;
   for (Place *p : under) {
@@ -248,6 +299,7 @@ void reverse_compute_at(State &s, Args &a) {
     if (x == n) break;
     bool inside = is_below(x, loop);
     behind |= inside;
+    if (x == start) continue;
     for (Sym w : buffers_written(s, x)) {
       if (among(written, w) && (inside || behind)) refuse(x, "{} writes {}, too", s.name_of(x), s.text(w));
       if (!inside && behind && among(read, w))
@@ -257,6 +309,12 @@ void reverse_compute_at(State &s, Args &a) {
     for (Sym r : buffers_read(s, x))
       if (among(written, r) && (inside || behind))
         refuse(x, "{} reads {}, which block {} writes, and comes before it", s.name_of(x), s.text(r), block);
+  }
+  bool begun = false;  // what the start reads is the same in the loop
+  for (Place *x : start ? leaves(s.tree.root()) : std::vector<Place *>{}) {
+    begun |= x == start || is_below(x, loop);
+    for (Sym r : begun && x != start ? buffers_read(s, start) : std::vector<Sym>{})
+      if (writes(s, x, r)) refuse(x, "{} writes {}, which {} reads", s.name_of(x), s.text(r), s.name_of(start));
   }
 
   Known known(s, loop, true);
@@ -311,13 +369,16 @@ void reverse_compute_at(State &s, Args &a) {
   widen(s, parts, known);
   // A turn takes the elements of its own only: with parts that repeat from turn to turn, what it writes would be the
   // same again, which is sound if the block does not read it.
+  std::vector<Moved> all;
+  if (start) all.push_back({start, *start->block(), {}});
+  all.push_back({n, k, parts});
+  if (start) all[0].parts = parts_of_start(s, start, all[0].k, n, parts, known);
+  for (const Moved &m : all)
+    take(s, m.block);
   size_t first = 0;
   for (Place *p : under)
     first = std::max(first, s.tree.place(child_with(loop, p)) + 1);
-  size_t at = chosen_place(s, a, loop, first, loop->kids[0].size(), first);
-  Place *inner = nullptr;
-  Place *outer = nest_over(s, k, parts, loop, &inner, a.flag("preserve_unit_loops"));
-  put(s, n, outer, inner, loop, at);
+  put(s, a, all, loop, chosen_place(s, a, loop, block, first, loop->kids[0].size(), first));
 }
 
 }  // namespace mlc

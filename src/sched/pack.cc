@@ -6,6 +6,7 @@
 #include "arith/simplify.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/copy.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -39,8 +40,9 @@ class Packer {
     store_ = k_.body.size() == 1 ? as<Store>(k_.body[0]) : nullptr;
     auto *sum = store_ ? as<Binary>(store_->value) : nullptr;
     reduces_ = has_reduce(k_);
+    start_ = start_of(s_, n_);
     if (reduces_ && sum && (sum->op != Op::Add || !equal(sum->a, store_->target))) sum = nullptr;
-    if (!store_ || k_.guard || store_->atomic || k_.inits.size() > 1 || (reduces_ && (!sum || k_.inits.empty())))
+    if (!store_ || k_.guard || store_->atomic || k_.inits.size() > 1 || (reduces_ && (!sum || (k_.inits.empty() && !start_))))
       refuse(n_, "block {} is no sum of products with an initialiser: y[..] = y[..] + a[..] * b[..]", block);
     if (!reduces_ && !k_.inits.empty()) refuse(n_, "block {} has an initialiser and reduces nothing", block);
     top_ = n_;
@@ -57,7 +59,7 @@ class Packer {
     const Expr *value = repacked(reduces_ ? sum->b : store_->value);
     if (reduces_) value = b_.binary(Op::Add, target, value);
     now.body = b_.stmts({edited(b_, *store_, [&](Store &x) { x.target = target, x.value = value; })});
-    if (reduces_)
+    if (!k_.inits.empty())
       now.inits = b_.stmts({edited(b_, to<Store>(k_.inits[0]), [&](Store &x) { x.target = target; })});
     now.reads = now.writes = {};
     std::vector<Iter> loops;
@@ -71,6 +73,7 @@ class Packer {
     }
     now.axes = b_.list(axes);
     auto [outer, inner] = s_.nest(loops, b_.make(now));
+    if (start_ && target != store_->target) repack_start(target);
     s_.tree.replace(top_, outer);
     for (size_t i = 0; i < groups_.size(); i++) a_.set_loop(i, outer), outer = outer->kids[0][0];
   }
@@ -286,6 +289,19 @@ class Packer {
     return element(name, groups);
   }
 
+  // The start is one of all that is added up, zeros behind included.
+  void repack_start(const Load *target) {
+    std::vector<Axis> axes;
+    for (const Group &g : groups_)
+      if (g.kind == AxisKind::Spatial) axes.push_back({g.kind, g.name, kNowhere, g.padded, nullptr});
+    const Expr *value = start_value(s_, start_, store_->target);
+    Sym name = start_->block()->name;
+    Place *was = start_->up;
+    s_.tree.remove(start_);
+    s_.tree.prune(was);
+    s_.tree.before(top_, copy(name, axes, b_.make(Store{{}, false, target, value, {}})));
+  }
+
   const Expr *repacked(const Expr *e) const {
     for (const Factor &f : factors_)
       if (equal(f.e, e)) return f.packed;
@@ -309,7 +325,7 @@ class Packer {
   bool reduces_ = false;
   const bool copies_ = a_.flag("copy");  // of what needs none too
   std::vector<Factor> factors_;
-  Place *top_ = nullptr;
+  Place *top_ = nullptr, *start_ = nullptr;
 };
 
 }  // namespace

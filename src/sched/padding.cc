@@ -6,6 +6,7 @@
 #include "arith/simplify.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/copy.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -133,9 +134,10 @@ void pad_einsum(State &s, Args &a) {
              multiples.size());
   for (int64_t m : multiples)
     if (m < 1) bad_step(a.at(1), "a multiple is 1 or more, found {}", m);
+  Place *start = start_of(s, n);
   auto *store = k.body.size() == 1 ? as<Store>(k.body[0]) : nullptr;
   auto *sum = store ? as<Binary>(store->value) : nullptr;
-  if (!sum || sum->op != Op::Add || !equal(sum->a, store->target) || k.inits.empty() || k.guard)
+  if (!sum || sum->op != Op::Add || !equal(sum->a, store->target) || (k.inits.empty() && !start) || k.guard)
     refuse(n, "block {} is no sum of products with an initialiser: y[..] = y[..] + a[..] * b[..]", block);
   // Factors: loads and casts of them, at axes.
   std::vector<const Load *> factors;
@@ -188,7 +190,8 @@ void pad_einsum(State &s, Args &a) {
     }
     return more;
   };
-  auto copy = [&](const std::vector<const Expr *> &extents, const Load *l, Sym name, Stmts body, bool behind) {
+  auto copy = [&](const std::vector<const Expr *> &extents, const Load *l, std::string_view name, Stmts body,
+                  bool behind) {
     std::vector<Axis> axes;
     std::vector<Iter> nest;
     for (size_t d = 0; d < l->index.size(); d++) {
@@ -197,7 +200,7 @@ void pad_einsum(State &s, Args &a) {
       nest.push_back({loop, extents[d], kNowhere});
     }
     Block c{};
-    c.name = s.block_name(s.text(name)), c.axes = b.list(axes), c.body = body, c.notes.from = k.notes.from;
+    c.name = s.block_name(name), c.axes = b.list(axes), c.body = body, c.notes.from = k.notes.from;
     auto [outer, inner] = s.nest(nest, b.make(c));
     if (behind) s.tree.after(top, outer);
     else s.tree.before(top, outer);
@@ -217,7 +220,7 @@ void pad_einsum(State &s, Args &a) {
       inside = inside ? inside && c : c;
     }
     const Expr *value = b.call("where", {inside.e, l, zero(b, t->elem).e});
-    copy(dims, l, name, b.stmts({b.make(Store{{}, false, b.load(name, l->index), value, {}})}), false);
+    copy(dims, l, s.text(name), b.stmts({b.make(Store{{}, false, b.load(name, l->index), value, {}})}), false);
     renamed[l->buffer] = name;
   }
   std::vector<const Expr *> dims;
@@ -229,7 +232,16 @@ void pad_einsum(State &s, Args &a) {
     for (const Expr *e : store->target->index)
       whole.push_back(k.axes[axis(e)].domain);
     const Stmt *back = b.make(Store{{}, false, store->target, b.load(name, store->target->index), {}});
-    copy(whole, store->target, s.block_name(block + ".out"), b.stmts({back}), true);
+    copy(whole, store->target, block + ".out", b.stmts({back}), true);
+    if (start) {  // it is one of all that is added up
+      const Expr *first = start_value(s, start, store->target);
+      std::string called = s.text(start->block()->name);
+      Place *was = start->up;
+      s.tree.remove(start);
+      s.tree.prune(was);
+      const Load *at = b.load(name, store->target->index);
+      copy(dims, store->target, called, b.stmts({b.make(Store{{}, false, at, first, {}})}), false);
+    }
     renamed[store->target->buffer] = name;
   }
   for (auto &[from, to] : renamed)

@@ -1,6 +1,7 @@
 // decompose_reduction, rfactor, fuse_reduction_epilogue.
 #include <algorithm>
 
+#include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ir/typing.h"
 #include "ops/expr.h"
@@ -16,7 +17,10 @@ void decompose_reduction(State &s, Args &a) {
   Place *n = a.block(0), *loop = a.loop(1);
   const Block k = *n->block();
   std::string block = s.text(k.name);
-  if (k.inits.empty()) refuse(n, "block {} has no initialiser", block);
+  if (k.inits.empty()) {
+    Place *start = start_of(s, n);
+    refuse(n, "block {} has no initialiser{}", block, start ? fmt::format(": {} is it", s.name_of(start)) : "");
+  }
   for (Place *u = n->up; u; u = u->up)
     if (u->block() && has_reduce(*u->block()))
       throw Refused{u->stmt->at,
@@ -117,9 +121,6 @@ void rfactor(State &s, Args &a) {
   Place *n = below[0];
   const Block k = *n->block();
   std::string block = s.text(k.name), of = s.text(loop->loop()->iter.name);
-  if (k.inits.empty())
-    throw Refused{n->stmt->at, fmt::format("block {} has no initialiser, so that partial results have no start", block),
-                  "rfactor before decompose_reduction"};
   for (Place *u = n->up; u; u = u->up)
     if (u->block())
       throw Refused{u->stmt->at,
@@ -145,6 +146,11 @@ void rfactor(State &s, Args &a) {
   for (Place *l : around)
     if (reduce_loops.count(l->loop()->iter.name) && !s.tree.contains(top, l))
       refuse(l, "{} reduces block {} and holds other statements too", s.name_of(l), block);
+
+  for (Place *l : around)
+    if (k.inits.empty() && s.tree.contains(top, l) && !is_int(l->loop()->iter.extent, 1) &&
+        !reduce_loops.count(l->loop()->iter.name) && !spatial_loops.count(l->loop()->iter.name))
+      refuse(l, "{} repeats block {}, which adds to what is there", s.name_of(l), block);
 
   // Axes: those of the loops that reduce, under names that no other axis has.
   std::unordered_set<Sym> taken;
@@ -238,12 +244,24 @@ void rfactor(State &s, Args &a) {
       stores.push_back(b.make(Store{{}, false, parts.targets[i], parts.terms[i], {}}));
     rf.inits = {}, rf.body = b.list(stores);
   }
+  // Where a partial result may have no term, its start is a block of its own, as it is of what adds to what is there.
+  Known known(s, top);  // outside of its loops, which inside have a turn
+  bool may_be_empty = std::any_of(rf_axes.begin(), rf_axes.end(), [&](const Axis &x) {
+    return x.kind == AxisKind::Reduce && !provably_less_equal(b, b.integer(1), x.domain, known);
+  });
   total.axes = b.list(axes), total.guard = kept;
   total.body = with_combine(s, k.body, totals);
   std::vector<Iter> loops;
   for (Place *l : around)
     if (s.tree.contains(top, l) && spatial_loops.count(l->loop()->iter.name)) loops.push_back(l->loop()->iter);
   loops.push_back(loop->loop()->iter);
+  if (may_be_empty) {
+    Block begins = rf;
+    std::erase_if(rf_axes, [](const Axis &x) { return x.kind == AxisKind::Reduce; });
+    begins.name = s.block_name(name + ".init"), begins.axes = b.list(rf_axes), begins.body = rf.inits, begins.inits = {};
+    s.tree.before(top, s.nest(loops, b.make(begins)).first);
+    rf.inits = {};
+  }
   auto [outer, inner] = s.nest(loops, b.make(total));
   s.tree.after(top, outer);
   n->stmt = b.make(rf);
@@ -279,7 +297,8 @@ void fuse_reduction_epilogue(State &s, Args &a) {
   Place *n = a.block(0), *e = a.block(1);
   const Block &k = *n->block(), &z = *e->block();
   std::string block = s.text(k.name), epilogue = s.text(z.name);
-  if (k.inits.empty()) refuse(n, "block {} has no initialiser to take what block {} adds", block, epilogue);
+  Place *start = start_of(s, n);  // a block of its own, where the domain may be empty
+  if (k.inits.empty() && !start) refuse(n, "block {} has no initialiser to take what block {} adds", block, epilogue);
   Combine c = combine_of(s, n);
   auto *st = z.body.size() == 1 ? as<Store>(z.body[0]) : nullptr;
   auto *sum = st ? as<Binary>(st->value) : nullptr;
@@ -293,7 +312,7 @@ void fuse_reduction_epilogue(State &s, Args &a) {
                   fmt::format("reverse_compute_at({}, ..)", epilogue)};
   Sym buffer = y->buffer;
   for (Place *x : leaves(s.tree.root()))
-    if (x != n && x != e && (reads(s, x, buffer) || writes(s, x, buffer)))
+    if (x != n && x != e && x != start && (reads(s, x, buffer) || writes(s, x, buffer)))
       refuse(x, "{} uses {} too", s.name_of(x), s.text(buffer));
   if (!s.alloc_of(buffer)) refuse(n, "the caller sees {}", s.text(buffer));
   // z's axes in y's: y[i, j] is read at each axis once.
@@ -307,37 +326,53 @@ void fuse_reduction_epilogue(State &s, Args &a) {
   for (const Axis &x : z.axes)
     if (!back.count(x.name))
       refuse(e, "axis {} of block {} does not come from {}", s.text(x.name), epilogue, s.text(buffer));
-  const Expr *extra = substitute(b, rest, back);
   for (Sym r : buffers_read(s, e)) {
     if (r == buffer) continue;
     bool ready = false;  // written in front of the reduction, or by nobody
+    Place *first = start ? start : n;
     for (Place *x : leaves(s.tree.root())) {
-      ready |= x == n;
-      if (ready && x != n && writes(s, x, r))
-        refuse(x, "{} writes {}, which block {} adds, behind block {}", s.name_of(x), s.text(r), epilogue, block);
+      ready |= x == first;
+      if (ready && x != first && writes(s, x, r))
+        refuse(x, "{} writes {}, which block {} adds, behind {}", s.name_of(x), s.text(r), epilogue, s.name_of(first));
     }
   }
   bool mentioned = false;
-  each_expr(extra, [&](const Expr *x) {
+  each_expr(rest, [&](const Expr *x) {
     auto *l = as<Load>(x);
     mentioned |= l && l->buffer == buffer;
     return true;
   });
   if (mentioned) refuse(e, "block {} reads {} twice", epilogue, s.text(buffer));
   const Load *target = &to<Load>(substitute(b, static_cast<const Expr *>(st->target), back));
-  const Expr *first = initial(s, n, c.targets[0]);
-  DType t = s.type_of_buffer(buffer)->elem;
-  if (!equal(first, zero(b, t).e)) extra = b.binary(Op::Add, first, extra);
+  // z[i] = b[i] in place of y[i] = 0.0, in the names of the block that has it
+  auto begin = [&](const Load *old, const Expr *first) {
+    Substitution names;
+    for (size_t d = 0; d < y->index.size(); d++)
+      names[to<Name>(y->index[d]).name] = old->index[d];
+    const Expr *value = substitute(b, rest, names);
+    if (!equal(first, zero(b, s.type_of_buffer(buffer)->elem).e)) value = b.binary(Op::Add, first, value);
+    const Expr *at = substitute(b, static_cast<const Expr *>(st->target), names);
+    return b.stmts({b.make(Store{{}, false, &to<Load>(at), value, st->from})});
+  };
   Combine now = c;
   now.targets = {target};
-  s.tree.edit<Block>(n, [&](Block &x) {
-    x.body = with_combine(s, x.body, now);
-    x.inits = b.stmts({b.make(Store{{}, false, target, extra, st->from})});
+  auto with_from = [&](Block &x) {
     std::vector<Sym> from(x.notes.from.begin(), x.notes.from.end());
     for (Sym f : z.notes.from)
       if (std::find(from.begin(), from.end(), f) == from.end()) from.push_back(f);
-    x.notes.from = b.list(from);
-    x.writes = {};
+    x.notes.from = b.list(from), x.writes = {};
+  };
+  if (start) {
+    auto &body = start->block()->body;
+    auto *old = body.size() == 1 ? as<Store>(body[0]) : nullptr;
+    if (!old) refuse(start, "{} does more than store one value", s.name_of(start));
+    s.tree.edit<Block>(start, [&](Block &x) { x.body = begin(old->target, old->value), x.reads = {}, with_from(x); });
+  }
+  const Expr *first = start ? nullptr : initial(s, n, c.targets[0]);
+  s.tree.edit<Block>(n, [&](Block &x) {
+    x.body = with_combine(s, x.body, now);
+    if (!start) x.inits = begin(c.targets[0], first);
+    with_from(x);
   });
   Place *was = e->up, *alloc = s.alloc_of(buffer);
   s.tree.remove(e);

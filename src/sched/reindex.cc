@@ -5,6 +5,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/copy.h"
 #include "sched/primitives.h"
 
@@ -103,6 +104,19 @@ Reindexed reindexed(State &s, Args &a, Place *n, Sym buffer, bool write, const M
   return r;
 }
 
+// The same element of the copy, in the axes of the block that begins what the reduction adds up.
+Exprs in_start(State &s, Place *start, Place *n, Sym buffer, const Reindexed &r) {
+  Substitution names;
+  for (const Access &x : accesses_to(s, start, buffer, true))
+    for (size_t d = 0; d < x.index.size(); d++)
+      if (auto *v = as<Name>(r.index[d])) names[v->name] = x.index[d];
+  for (const Axis &x : r.axes)
+    if (!names.count(x.name))
+      refuse(start, "axis {} of {} is no subscript of {}, which {} begins", s.text(x.name), s.name_of(n), s.text(buffer),
+             s.name_of(start));
+  return substitute(s.b, r.at, names);
+}
+
 // block k { .. a[i + r] .. }  ->  block a.re { a.re[i, r] = a[i + r] }, block k { .. a.re[i, r] .. }
 void copy_reindexed(State &s, Args &a, Sym scope, const Map *map, bool write, std::string_view otherwise) {
   a.expect_results(1, 2);
@@ -114,16 +128,17 @@ void copy_reindexed(State &s, Args &a, Sym scope, const Map *map, bool write, st
     refuse(n, "block {} does not {} {}", block, write ? "write" : "read", name);
   if (!write && writes(s, n, buffer)) refuse(n, "block {} writes {} too", block, name);
   Reindexed r = reindexed(s, a, n, buffer, write, map, map ? map->at : a.at(0));
+  Place *start = write ? start_of(s, n) : nullptr;
   if (write && reads(s, n, buffer) && n->block()->inits.empty())
     for (Place *x : leaves(s.tree.root())) {
       if (x == n) break;
-      if (writes(s, x, buffer)) refuse(n, "block {} adds to what {} left in {}", block, s.name_of(x), name);
+      if (x != start && writes(s, x, buffer)) refuse(n, "block {} adds to what {} left in {}", block, s.name_of(x), name);
     }
   std::string called = a.result(0, otherwise);
   const Type *old = s.type_of_buffer(buffer);
   const Type *type = b.type({old->elem, true, scope, old->device, old->device_index, b.list(r.inverse.image), {}});
   Sym copy = alloc_beside(s, buffer, a.result(1, called), type);
-  Spot spot = write ? spot_behind(s, n, {n}, buffer) : spot_before(s, {n}, buffer);
+  Spot spot = write ? spot_behind(s, n, start ? std::vector{start, n} : std::vector{n}, buffer) : spot_before(s, {n}, buffer);
   // Over the copy where every element of it is used; else over what the block uses.
   std::vector<Axis> axes = r.axes;
   Exprs in_copy = r.at, in_buffer = r.index;
@@ -145,10 +160,14 @@ void copy_reindexed(State &s, Args &a, Sym scope, const Map *map, bool write, st
   const Stmt *store =
       write ? copy_store(s, buffer, in_buffer, copy, in_copy) : copy_store(s, copy, in_copy, buffer, in_buffer);
   Place *made = place_block(s, spot, s.block_name(called), axes, b.stmts({store}), n);
-  n->stmt = rewrite_exprs(b, n->stmt, [&](const Expr *e) -> const Expr * {
-    auto *l = as<Load>(e);
-    return l && !l->global && l->buffer == buffer ? b.load(copy, r.at, l->at) : e;
-  });
+  auto go_through = [&](Place *x, Exprs at) {
+    x->stmt = rewrite_exprs(b, x->stmt, [&](const Expr *e) -> const Expr * {
+      auto *l = as<Load>(e);
+      return l && !l->global && l->buffer == buffer ? b.load(copy, at, l->at) : e;
+    });
+  };
+  if (start) go_through(start, in_start(s, start, n, buffer, r));
+  go_through(n, r.at);
   a.set_block(0, made);
 }
 

@@ -2,6 +2,7 @@
 #include "arith/prove.h"
 #include "arith/simplify.h"
 #include "ops/expr.h"
+#include "sched/combine.h"
 #include "sched/copy.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -40,10 +41,12 @@ void round_up(State &s, Args &a) {
   }
   if (padded.empty()) return;
 
+  Place *start = start_of(s, n);  // where it is another block, it is one of all that is computed
+  std::map<Sym, const Expr *> begun;
   for (Sym t : buffers_written(s, n)) {
     if (!s.alloc_of(t)) refuse(n, "{} is seen by callers: it cannot grow", s.text(t));
     for (Place *w : writers(s, t))
-      if (w != n) refuse(w, "{} writes {}, too", s.name_of(w), s.text(t));
+      if (w != n && w != start) refuse(w, "{} writes {}, too", s.name_of(w), s.text(t));
     const Type *old = s.type_of_buffer(t);
     std::vector<const Expr *> dims(old->dims.begin(), old->dims.end());
     for (const Access &x : accesses_to(s, n, t, true))
@@ -51,6 +54,12 @@ void round_up(State &s, Args &a) {
         auto *v = as<Name>(x.index[d]);
         if (auto it = v ? padded.find(v->name) : padded.end(); it != padded.end()) {
           dims[d] = it->second;
+          for (const Access &y : start ? accesses_to(s, start, t, true) : std::vector<Access>{}) {
+            auto *z = as<Name>(y.index[d]);
+            start_value(s, start, s.b.load(t, y.index));
+            if (!z) refuse(start, "{} begins {} at {}, which is no axis", s.name_of(start), s.text(t), s.text(y.index[d]));
+            begun[z->name] = it->second;
+          }
           continue;
         }
         for (auto &[axis, _] : padded)
@@ -67,6 +76,20 @@ void round_up(State &s, Args &a) {
     });
     x.reads = {}, x.writes = {};
   });
+  if (start) {
+    for (const Axis &x : start->block()->axes)
+      if (auto it = begun.find(x.name); it != begun.end()) {
+        Place *loop = loop_of(s, start, x, nullptr);
+        if (loop->kids[0].size() != 1) refuse(loop, "{} holds more than {}", s.name_of(loop), s.name_of(start));
+        s.tree.edit<For>(loop, [&](For &f) { f.iter.extent = it->second; });
+      }
+    s.tree.edit<Block>(start, [&](Block &x) {
+      x.axes = edit_all(b, x.axes, [&](Axis &y) {
+        if (auto it = begun.find(y.name); it != begun.end()) y.domain = it->second;
+      });
+      x.writes = {};
+    });
+  }
   Known known(s, n, true);
   auto clamped = [&](const Expr *e) { return simplify(b, substitute(b, e, clamps), known); };
   auto inside = [&](const Expr *e) -> const Expr * {
