@@ -5,6 +5,7 @@
 #include "arith/simplify.h"
 #include "compact/compact.h"
 #include "ir/edit.h"
+#include "math/contract.h"
 #include "ops/expr.h"
 #include "text/text.h"
 
@@ -31,8 +32,10 @@ BodyPrinter::BodyPrinter(Unit &unit, const Module &m, const Func &f)
   enter(scope.bounds, f);
   for (const char *word : {"failed", "ok", "elements"}) scope.namer.reserve(word);
   exprs.fail = [this](uint32_t at, std::string message) { fail(at, std::move(message)); };
-  exprs.scalar_function = [this](const Func *g, int lanes) { return u_.scalar(g, lanes); };
-  exprs.library = [this](std::string_view name, DType t) { return u_.library(name, t); };
+  exprs.scalar_function = [this](const Func *g, int lanes) { return u_.scalar(g, lanes, exprs.has_fma); };
+  exprs.library = [this, fused = has_fma_licence(b_, f.notes.attrs)](std::string_view name, DType t) {
+    return u_.library(name, t, fused);
+  };
   exprs.constant = [this](Sym name) { return constant(name); };
   constant = [this](Sym name) {
     auto [it, fresh] = constant_idents.try_emplace(name);
@@ -118,6 +121,7 @@ void BodyPrinter::block(Stmts body) {
   Scope::Mark mark = scope.mark();
   size_t tamed = tamed_.size();
   indent += 2, depth_++;
+  alone_ = body.size() == 1 ? body[0] : nullptr;
   stmts(body);
   indent -= 2, depth_--;
   scope.pop(mark);

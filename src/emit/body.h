@@ -108,6 +108,7 @@ class BodyPrinter {
   std::unordered_map<Sym, Sym> latest_;
   std::vector<Sym> tamed_;  // by an assumption that the present body made
   std::map<Sym, int64_t> tops_;  // of memories of targets: what is taken
+  const Stmt *alone_ = nullptr;  // in its block
   int depth_ = 0, renames_ = 0;
   bool in_task_ = false;
 };

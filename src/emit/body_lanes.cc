@@ -24,6 +24,7 @@ void BodyPrinter::lanes(const For &f) {
   depth_++;
   bool scoped = false;
   for (const Stmt *s : body) scoped |= s->kind == Kind::Let || s->kind == Kind::Alloc;
+  scoped &= alone_ != &f;
   if (scoped) line("{{"), indent += 2;
   stmts(body);
   if (scoped) indent -= 2, line("}}");
@@ -150,14 +151,18 @@ void BodyPrinter::branch_lanes(const If &i) {
     scope.lanes = whole;
     return;
   }
-  std::string count = scope.namer.make("count");
+  std::string count = scope.namer.make("count"), left = exprs.index(n.e).s;
   size_t mark = scope.bounds.mark();
-  scope.bounds.assume((n >= all).e);
-  line("if (const int64_t {0} = {1}; {0} >= {2}) {{", count, exprs.index(n.e).s, whole.n);
-  block(i.body);
-  scope.bounds.pop(mark);
+  if (prove(b_, (n < all).e, scope.bounds)) {
+    line("if (const int64_t {0} = {1}; {0} > 0) {{", count, left);
+  } else {
+    scope.bounds.assume((n >= all).e);
+    line("if (const int64_t {0} = {1}; {0} >= {2}) {{", count, left, whole.n);
+    block(i.body);
+    scope.bounds.pop(mark);
+    line("}} else if ({} > 0) {{", count);
+  }
   scope.bounds.assume((n > 0).e);
-  line("}} else if ({} > 0) {{", count);
   scope.lanes.count = count;
   if (stops(i.body)) block(i.body);
   else indent += 2, each_lane(i), indent -= 2;

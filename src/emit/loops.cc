@@ -175,6 +175,7 @@ void Shaper::loop(const For &f, Out &out) {
   if (f.loop == LoopKind::Unroll)
     remark(f, fixed ? "unrolled: it is too long" : "unrolled: its length is no constant");
   Stmts inner = turn(f, extent);
+  if (f.loop == LoopKind::Serial && whole_first(f, extent, inner, out)) return;
   out.push_back(edited(b_, f, [&](For &l) {
     l.body = inner;
     if (l.loop != LoopKind::Parallel && l.loop != LoopKind::Bind) l.loop = LoopKind::Serial;

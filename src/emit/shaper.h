@@ -30,6 +30,9 @@ class Shaper {
   void remark(const For &f, const std::string &what);
   bool is_local(const Stmt *s) const;
 
+  // ---- whole vectors before the rest (tails.cc); false: the loop is not of that kind
+  bool whole_first(const For &f, const Expr *extent, Stmts inner, Out &out);
+
   // ---- what cannot be vector code (lanes.cc)
   std::string refusal(Stmts body, Sym v);
 

@@ -239,9 +239,9 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   return out + function_head(head, list) + "\n" + unused + p.prologue + p.out + (fails ? "  return 0;\n}\n" : "}\n");
 }
 
-const Func *Unit::library(std::string_view name, DType t) {
+const Func *Unit::library(std::string_view name, DType t, bool fused) {
   if (!math_) math_ = math_module(b);
-  return scalar_function(b, *math_, name, t);
+  return scalar_function(b, *math_, name, t, fused);
 }
 
 // Lets alone: what can be printed on vectors.
@@ -249,8 +249,27 @@ static bool is_straight(const Func &f) {
   return std::all_of(f.body.begin(), f.body.end(), [](const Stmt *s) { return s->kind == Kind::Let; });
 }
 
-std::string Unit::scalar(const Func *f, int lanes) {
-  auto [it, fresh] = scalar_names_.try_emplace({f, lanes});
+bool Unit::has_fma_inside(const Func *f, std::unordered_set<const Func *> &seen) const {
+  if (!seen.insert(f).second) return false;
+  const Module &home = math_library_.home(f);
+  bool found = false;
+  each_stmt(f->body, [&](const Stmt *s) {
+    each_expr_of(s, [&](const Expr *e) {
+      each_expr(e, [&](const Expr *x) {
+        auto *c = as<Call>(x);
+        const Func *callee = c && c->global ? home.func(c->callee) : nullptr;
+        found |= c && (callee ? has_fma_inside(callee, seen) : b.text(c->callee) == "fma");
+        return !found;
+      });
+    });
+  });
+  return found;
+}
+
+std::string Unit::scalar(const Func *f, int lanes, bool fma) {
+  std::unordered_set<const Func *> seen;
+  fma = fma && has_fma_inside(f, seen);
+  auto [it, fresh] = scalar_names_.try_emplace({f, lanes, fma});
   if (!fresh) {
     if (it->second.empty()) diag.error(f->at, "@{} calls itself", b.text(f->name));
     return it->second;
@@ -262,10 +281,11 @@ std::string Unit::scalar(const Func *f, int lanes) {
   for (const Param &x : f->params) types.push_back(x.def.type->elem);
   DType result = f->results[0].type->elem;
   if (lanes && !is_straight(*flat))
-    return scalar_names_[{f, lanes}] = helpers.lane_calls(scalar(f), types, result, lanes);
+    return scalar_names_[{f, lanes, fma}] = helpers.lane_calls(scalar(f, 0, fma), types, result, lanes);
   std::unordered_set<Sym> used{f->results[0].name};
   BodyPrinter p(*this, home, *flat);
   p.scope.lanes.n = lanes;
+  p.exprs.has_fma = fma;
   std::string list;
   for (const Param &x : f->params) {
     DType t = x.def.type->elem;
@@ -293,7 +313,7 @@ std::string Unit::scalar(const Func *f, int lanes) {
   if (lanes) ident = globals.make(fmt::format("{}x{}", ident, lanes)), type = p.exprs.lanes_type(result, 32);
   std::string text = fmt::format("{} {}({}) {{\n{}{}}}\n", type, ident, list, unused, p.out);
   scalars.push_back({ident, fmt::format("\nstatic inline {}{}", helpers.attribute(text), text)});
-  return scalar_names_[{f, lanes}] = ident;
+  return scalar_names_[{f, lanes, fma}] = ident;
 }
 
 }  // namespace mlc

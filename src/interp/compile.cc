@@ -6,6 +6,7 @@
 
 #include "interp/exec.h"
 #include "ir/step.h"
+#include "math/contract.h"
 #include "text/text.h"
 
 namespace mlc::interp {
@@ -395,6 +396,7 @@ const Unit *Compiler::kernel(const Func &f, Stmts stmts, const Notes &notes) {
   unit_ = unit.get();
   unit_->func = &f, unit_->name = f.name;
   from_ = notes.from.empty() ? f.notes.from : notes.from;
+  fused_ = has_fma_licence(b_, f.notes.attrs);
   each_stmt(stmts, [&](const Stmt *s) {
     if (auto *a = as<Alloc>(s)) shared_ |= a->def.type->scope && b_.text(a->def.type->scope) == "shared";
   });

@@ -39,7 +39,7 @@ class Compiler {
     bool jitter;                                                           // sums have noise (interp/jitter.h)
     bool races;                                                            // accesses are told to interp/races.h
     std::function<const Lambda *(const Func *)> lambda;                    // compiles a scalar function or reducer
-    std::function<const Func *(std::string_view builtin, DType)> library;  // the text of exp .. (math/math.h)
+    std::function<const Func *(std::string_view builtin, DType, bool fused)> library;  // the text of exp .. (math/math.h)
   };
   explicit Compiler(Context c)
       : b_(c.b), m_(c.m), nodes_(c.nodes), kept_(c.kept), jitter_(c.jitter), races_(c.races), lambda_of_(std::move(c.lambda)),
@@ -117,7 +117,8 @@ class Compiler {
   std::vector<std::shared_ptr<void>> &kept_;
   const bool jitter_, races_;
   std::function<const Lambda *(const Func *)> lambda_of_;
-  std::function<const Func *(std::string_view, DType)> library_;
+  std::function<const Func *(std::string_view, DType, bool)> library_;
+  bool fused_ = false;  // the licence fma
 
   Unit *unit_ = nullptr;
   int slots_ = 0;

@@ -245,7 +245,7 @@ Node *Compiler::call(const Call *c, DType want) {
   if (!is_float(t))
     throw Fault{c->at, fmt::format("arguments of {} have type {}, expected floats", name, dtype_name(t))};
   DType in = t == DType::F64 ? DType::F64 : DType::F32;
-  const Func *text = library_(name, t);
+  const Func *text = library_(name, t, fused_);
   if (!text) throw Fault{c->at, fmt::format("{} is not defined for {}", name, dtype_name(in))};
   Node *n = nodes_.make(in);
   n->more = keep(Apply{lambda_of_(text), args});

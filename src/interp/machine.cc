@@ -24,7 +24,7 @@ void Machine::too_many_turns() const {
 
 Compiler Machine::compiler(const Module &home) {
   return Compiler({b, home, nodes_, kept_, options.jitter != 0, options.races, [this](const Func *f) { return lambda(f); },
-                   [this](std::string_view name, DType t) { return scalar_function(b, math(), name, t); }});
+                   [this](std::string_view name, DType t, bool fused) { return scalar_function(b, math(), name, t, fused); }});
 }
 
 const Unit *Machine::unit(const Func &f, Stmts body, const Notes &notes) {

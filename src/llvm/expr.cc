@@ -3,6 +3,7 @@
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "llvm/body.h"
+#include "math/contract.h"
 #include "num/convert.h"
 #include "text/text.h"
 
@@ -241,7 +242,7 @@ Num Body::builtin_call(const Call &c, DType want) {
   for (const Expr *a : c.args) args.push_back(expr(a, t).v);
   if (f->library) {
     DType in = is_small_float(t) ? DType::F32 : t;
-    const Func *text = u_.library(name, in);
+    const Func *text = u_.library(name, in, has_fma_licence(b_, f_.notes.attrs));
     llvm::Function *fn = text ? u_.scalar(text) : nullptr;
     if (fn) return {ops.rounded(t, ops.ir.CreateCall(fn, args)), t};
   } else if (V v = ops.primitive(name, t, args)) {

@@ -180,9 +180,9 @@ void Unit::translate(const Func &f, Compiled &out) {
   out.failures = body.failures;
 }
 
-const Func *Unit::library(std::string_view name, DType t) {
+const Func *Unit::library(std::string_view name, DType t, bool fused) {
   if (!math_) math_ = math_module(b);
-  return scalar_function(b, *math_, name, t);
+  return scalar_function(b, *math_, name, t, fused);
 }
 
 llvm::Function *Unit::scalar(const Func *f) {

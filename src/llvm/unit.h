@@ -46,7 +46,8 @@ class Unit {
 
   const Compiled *function(const Func &f);     // null after an error
   llvm::Function *scalar(const Func *f);       // null after an error
-  const Func *library(std::string_view name, DType t);  // exp of f32: @exp.f32; null: there is none
+  // exp of f32: @exp.f32, @exp.fma.f32 if fused; null: there is none
+  const Func *library(std::string_view name, DType t, bool fused);
   const Module &home(const Func *f) const { return math_ && math_->func(f->name) == f ? *math_ : m; }
   // Where the elements of a constant lie, i8*; `constants` is what functions are given.
   std::function<V(V constants, Sym name)> constant;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "math/contract.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -18,12 +19,18 @@ Module math_module(Build &b) {
     diag.print(stderr);
     abort();
   }
+  std::vector<const Item *> text = m.items;
+  for (const Item *i : text)
+    if (auto *f = as<Func>(i))
+      if (const Func *fused = contracted(b, m, *f)) m.add(fused);
   return m;
 }
 
-const Func *scalar_function(Build &b, const Module &math, std::string_view builtin, DType t) {
-  std::string_view type = dtype_name(is_small_float(t) ? DType::F32 : t);
-  return math.func(b.sym(std::string(builtin).append(".").append(type)));
+const Func *scalar_function(Build &b, const Module &math, std::string_view builtin, DType t, bool fused) {
+  DType computed = is_small_float(t) ? DType::F32 : t;
+  std::string_view dot = fused && computed == DType::F32 ? ".fma." : ".";
+  const Func *f = math.func(b.sym(std::string(builtin).append(dot).append(dtype_name(computed))));
+  return f || !fused ? f : scalar_function(b, math, builtin, t);
 }
 
 }  // namespace mlc

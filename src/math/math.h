@@ -11,11 +11,12 @@ namespace mlc {
 
 std::string_view math_text_view();
 
-// The text as a module, nodes in b's arena. Reads it each time (well under a millisecond): keep what it returns.
+// The text as a module, nodes in b's arena, and behind it each function of f32 with fused multiply-adds (contract.h). Reads it
+// each time (well under a millisecond): keep what it returns.
 Module math_module(Build &b);
 
 // What the builtin stands for in a place of type t: @exp.f32, @exp.f64; types below f32 are computed in f32 and rounded by
-// the caller. Null if the text has none.
-const Func *scalar_function(Build &b, const Module &math, std::string_view builtin, DType t);
+// the caller. `fused`: under the licence `fma`. Null if the text has none.
+const Func *scalar_function(Build &b, const Module &math, std::string_view builtin, DType t, bool fused = false);
 
 }  // namespace mlc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/typing.h"
 #include "sched/regions.h"
 #include "tensorize/tensorize.h"
 #include "tile/cuda.h"
@@ -126,6 +127,28 @@ void inline_chains(Kernel &k) {
   }
 }
 
+// Mathematics with fused multiply-adds, where there is some.
+void grant_fma(Script &s, const Func &f) {
+  Build &b = s.b;
+  bool any = false;
+  each_stmt(f.body, [&](const Stmt *stmt) {
+    each_expr_of(stmt, [&](const Expr *e) {
+      each_expr(e, [&](const Expr *x) {
+        auto *c = as<Call>(x);
+        const Builtin *known = c && !c->global ? builtin(b.text(c->callee)) : nullptr;
+        any |= known && known->library;
+        return !any;
+      });
+    });
+  });
+  std::vector<const Expr *> all;
+  if (auto *l = as<List>(attr(b, f.notes.attrs, "licence"))) all.assign(l->items.begin(), l->items.end());
+  for (const Expr *e : all) any &= !equal(e, b.string("fma"));
+  if (!any) return;
+  all.push_back(b.string("fma"));
+  s.run("annotate", {b.string("licence"), b.make_list(b.list(all))});
+}
+
 void run_rules(Kernel &k, bool cuda) {
   inline_chains(k);
   if (cuda) return tile_cuda(k, blocks_of(k.s));
@@ -171,6 +194,7 @@ class Tiler {
       for (const std::string &x : target_.features) features.push_back(b_.string(x));
       s.run("annotate", {b_.string("features"), b_.make_list(b_.list(features))});
     }
+    if ((machine_.fma || target_.kind == "cuda") && !machine_.strict) grant_fma(s, f);
     size_t first = s.steps().size();
     run_rules(k, target_.kind == "cuda");
     for (const std::string &r : k.remarks) diag_.remark("@{}: {}", name, r);

@@ -50,10 +50,11 @@ def read(text):
 
 
 class Expression:
-    """An expression as C++; `type` is None for a literal until `fix` gives it one."""
+    """An expression as C++; `type` is None for a literal until `fix` gives it one. A product has a third part, its
+    factors, for the form with fused multiply-adds."""
 
-    def __init__(self, scalar, types, items, text):
-        self.types, self.items = types, items
+    def __init__(self, scalar, types, items, text, fused=False):
+        self.types, self.items, self.twin, self.fused = types, items, fused, fused
         self.tokens, at = [], 0
         while at < len(text):
             m = TOKEN.match(text, at)
@@ -82,11 +83,17 @@ class Expression:
         result = "bool" if op in LEVELS[2] or op in ("||", "&&") else kind
         if kind is None:
             return (None, lambda t: f"({a[1](t)} {op} {b[1](t)})")
+        if self.fused and kind == "f32" and op in "+-" and (len(a) > 2 or len(b) > 2):
+            (x, y), z = (b[2], a) if len(b) > 2 else (a[2], b)
+            minus = ("-", "") if len(b) > 2 else ("", "-")
+            sign = minus if op == "-" else ("", "")
+            text = f"std::fma({sign[0]}{self.fix(x, kind)}, {self.fix(y, kind)}, {sign[1]}{self.fix(z, kind)})"
+            return (kind, lambda t: text)
         text = f"({self.fix(a, kind)} {op} {self.fix(b, kind)})"
         if kind in TYPES and kind[0] in "iu" and result == kind:  # modulo 2^n
             wide = f"uint{kind[1:]}_t"
             text = f"{TYPES[kind]}({wide}({self.fix(a, kind)}) {op} {wide}({self.fix(b, kind)}))"
-        return (result, lambda t: text)
+        return (result, lambda t: text, (a, b)) if op == "*" else (result, lambda t: text)
 
     def fix(self, tree, want):
         assert tree[0] in (None, want), (tree[0], want, tree[1](want))
@@ -99,14 +106,17 @@ class Expression:
             return (a[0], lambda t: f"({op}{a[1](t)})")
         return self.primary()
 
-    def arguments(self):
-        args = []
+    def arguments(self, plain):
+        """The first `plain` of them are not contracted."""
+        args, fused = [], self.fused
         assert self.tokens.pop(0) == "("
         while self.tokens[0] != ")":
+            self.fused = fused and len(args) >= plain
             args.append(self.binary(0))
             if self.tokens[0] == ",":
                 self.tokens.pop(0)
         self.tokens.pop(0)
+        self.fused = fused
         return args
 
     def primary(self):
@@ -122,11 +132,12 @@ class Expression:
         if self.tokens[0] != "(":
             kind = self.types[t]
             return (kind, lambda want: t)
-        args = self.arguments()
+        args = self.arguments(9 if t.startswith("bits.") or t in TYPES else int(t == "where"))
         if t[0] == "@":
             callee = self.items[t[1:]]
             text = ", ".join(self.fix(a, p[1]) for a, p in zip(args, callee.params, strict=True))
-            return (callee.result[1], lambda want: f"{mangled(t[1:])}({text})")
+            name = twin(t[1:]) if self.twin and twin(t[1:]) in self.items else t[1:]
+            return (callee.result[1], lambda want: f"{mangled(name)}({text})")
         if t.startswith("bits."):
             return (t[5:], lambda want: f"bits<{TYPES[want]}>({self.known(args[0])})")
         if t in TYPES:
@@ -153,27 +164,39 @@ class Expression:
         return f"{TYPES[want]}({t}u)" if int(t, 0) >= 1 << 31 else f"{TYPES[want]}({t})"
 
 
+def twin(name):
+    return name.replace(".f32", ".fma.f32")
+
+
 def mangled(name):
     return "s_" + name.replace(".", "_")
 
 
 def translate(items):
+    """As C++; `items` gets those with fused multiply-adds, too: of f32, where there is something to fuse."""
     out = []
-    for s in items.values():
-        params = ", ".join(f"{TYPES[t]} {n}" for n, t in s.params)
-        out.append(f"static inline {TYPES[s.result[1]]} {mangled(s.name)}({params}) {{")
-        types = dict(s.params)
-        for name, kind, text in s.lets:
-            out.append(f"  const {TYPES[kind]} {name} = {Expression(s, types, items, text).parse(kind)};")
-            types[name] = kind
-        out.append(f"  return {s.result[0]};\n}}")
+    for name in list(items):
+        for fused in (False, True) if name.endswith(".f32") else (False,):
+            s = items[name]
+            params = ", ".join(f"{TYPES[t]} {n}" for n, t in s.params)
+            body, types = "", dict(s.params)
+            for let, kind, text in s.lets:
+                value = Expression(s, types, items, text, fused and kind == "f32").parse(kind)
+                body += f"  const {TYPES[kind]} {let} = {value};\n"
+                types[let] = kind
+            if fused and not re.search(r"std::fma|_fma_f32\(", body):
+                continue
+            if fused:
+                items[twin(name)] = s
+            head = f"static inline {TYPES[s.result[1]]} {mangled(twin(name) if fused else name)}({params})"
+            out.append(f"{head} {{\n{body}  return {s.result[0]};\n}}")
     return "\n".join(out)
 
 
 # The largest errors allowed, in ULP: of f32 (over all inputs; pow over samples) and f64 (over samples).
 BOUNDS = {
-    "exp": (1.03, 1), "expm1": (2, 2), "log": (1, 1), "log1p": (2.5, 2.5), "sigmoid": (2.5, 2.5), "softplus": (3, 3),
-    "tanh": (1.5, 1.5), "erf": (1.5, 1.5), "rsqrt": (1.5, 1.5), "sin": (0.51, 1), "cos": (0.51, 1), "tan": (0.51, 2.5),
+    "exp": (1.03, 1), "exp.fma": (1.1,), "expm1": (2, 2), "log": (1, 1), "log1p": (2.5, 2.5), "sigmoid": (2.5, 2.5), "softplus": (3, 3),
+    "tanh": (2.5, 1.5), "erf": (1.5, 1.5), "rsqrt": (1.5, 1.5), "sin": (0.51, 1), "cos": (0.51, 1), "tan": (0.51, 2.5),
     "asin": (2.5, 2.5), "acos": (1.5, 1.5), "atan": (1.6, 2), "sinh": (2, 2), "cosh": (1.5, 1.5), "asinh": (3, 3),
     "acosh": (3, 3), "atanh": (3.5, 3.5), "pow": (0.51, 1.5),
 }
@@ -227,11 +250,12 @@ def main():
     items = read(open(ROOT + "/src/math/math.mlc").read())
     only = set(args.only.split(",")) if args.only else None
     calls, harness = [], HARNESS
+    functions = translate(items)
     for name in items:
-        base, _, kind = name.rpartition(".")
-        if not (base in SPECIAL or base == "pow") or (only and base not in only and name not in only):
+        base, _, kind = name.replace(".fma", "").rpartition(".")
+        if not (base in SPECIAL or base == "pow") or (only and not only & {base, name}):
             continue
-        bound = BOUNDS[base][kind == "f64"]
+        bound = BOUNDS.get(name[:-4], BOUNDS[base])[kind == "f64"]
         f, cxx = mangled(name), TYPES[kind]
         if args.tables:
             calls.append(f'hash<{cxx}>("{name}", {f}, {bound});')
@@ -249,14 +273,14 @@ def main():
             calls.append(f'special<{cxx}>("{name}", {cxx}({x}), {f}({cxx}({x})), {cxx}({y}));')
         if kind == "f32":
             functions = f"[](float x) {{ return {f}(x); }}, [](double x) {{ return ref_{base}(x); }}"
-            calls.append(f'one("{base}", {functions}, MANY_OF({base}), step, {int(base in SYMMETRIC)}, {bound});')
+            calls.append(f'one("{name[:-4]}", {functions}, MANY_OF({base}), step, {int(base in SYMMETRIC)}, {bound});')
         else:
             calls.append(f'one64("{base}", {f}, [](__float128 x) {{ return ref_{base}(x); }}, samples, {bound});')
     if args.tables:
         calls.insert(0, f"printf({json.dumps(TABLE_HEAD)});")
         harness = re.sub(r"// ---- with references.*// ---- without", "", HARNESS, flags=re.S)
         calls.append('printf("};\\n\\n}  // namespace mlc\\n");')
-    source = harness.replace("@FUNCTIONS@", translate(items)).replace("@CALLS@", "\n".join("  " + c for c in calls))
+    source = harness.replace("@FUNCTIONS@", functions).replace("@CALLS@", "\n".join("  " + c for c in calls))
     with tempfile.TemporaryDirectory() as folder:
         path = folder + "/ulp.cc"
         open(path, "w").write(source)
@@ -265,7 +289,7 @@ def main():
         flags = [] if args.tables else ["-lquadmath"]
         if args.full and "avx512f" in open("/proc/cpuinfo").read():
             flags += ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-lmvec"]
-        command = [args.cxx, "-std=gnu++20", "-O2", "-ffp-contract=off", "-w", path, "-o", folder + "/ulp"]
+        command = [args.cxx, "-std=gnu++20", "-O2", "-mfma", "-ffp-contract=off", "-w", path, "-o", folder + "/ulp"]
         subprocess.run(command + flags, check=True)
         step = 1 if args.full else args.step
         return subprocess.run([folder + "/ulp", str(step), str(args.samples)]).returncode
