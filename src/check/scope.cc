@@ -147,7 +147,7 @@ constexpr struct {
   Is is;
 } kTypeAttrs[] = {
     {"align", Is::Int}, {"stages", Is::Int}, {"swizzle", Is::Int},  {"stack", Is::Int}, {"strides", Is::IndexList},
-    {"box", Is::Ints},  {"layout", Is::Map}, {"capacity", Is::IndexList}, {"pad_value", Is::Any},
+    {"box", Is::Ints},  {"modulo", Is::Ints}, {"layout", Is::Map}, {"capacity", Is::IndexList}, {"pad_value", Is::Any},
 };
 
 }  // namespace

@@ -196,11 +196,19 @@ class Inits {
       for (Sym s : reduces)
         if (mentions(f.iter.extent, s) && !role(k, f).reduces) return false;
     }
-    size_t mark = known_.mark();
+    std::vector<const Expr *> at, zero;
     for (const Axis &a : k.axes)
-      if (a.kind != AxisKind::Spatial) known_.assume(b_.binary(Op::Eq, a.binding, b_.integer(0)));
+      if (a.kind != AxisKind::Spatial) at.push_back(a.binding), zero.push_back(b_.integer(0));
+    size_t mark = known_.mark();
+    for (const Expr *e : at) known_.assume(b_.binary(Op::Eq, e, b_.integer(0)));
     bool only = true;
-    for (Sym s : reduces) only = only && provably_less_equal(b_, b_.name(s), b_.integer(0), known_);
+    for (Sym s : reduces) {
+      if (provably_less_equal(b_, b_.name(s), b_.integer(0), known_)) continue;
+      size_t later = known_.mark();  // (f // 9, f // 3 % 3, f % 3) is (0, 0, 0) for no other f
+      known_.assume(b_.binary(Op::Ge, b_.name(s), b_.integer(1)));
+      only = only && provably_different(b_, b_.list(at), b_.list(zero), known_);
+      known_.pop(later);
+    }
     known_.pop(mark);
     return only;
   }

@@ -109,7 +109,7 @@ class Shaper {
     return provably_less_equal(b_, extent, dim, known_) && !provably_less_equal(b_, dim, extent, known_);
   }
 
-  // Paddings between rows stay as wide as they were.
+  // Paddings between rows stay as wide as they were, or make rows lie as `modulo` = [dimension, factor, offset, ..] says.
   const Type *type(const std::vector<const Expr *> &dims, const std::vector<bool> &gone) {
     Type t = *type_;
     auto left = [&](auto &all) {
@@ -120,7 +120,9 @@ class Shaper {
     };
     t.dims = left(dims);
     std::vector<Attr> attrs;
+    auto *modulo = as<List>(attr(b_, t.attrs, "modulo"));
     for (Attr a : t.attrs) {
+      if (b_.text(a.key) == "modulo") continue;
       if (b_.text(a.key) == "strides") {
         Exprs old = to<List>(a.value).items;
         std::vector<const Expr *> strides(dims.size());
@@ -131,7 +133,11 @@ class Shaper {
           }
           const Expr *was = fold(b_, Op::Mul, old[d + 1], type_->dims[d + 1]);
           const Expr *is = fold(b_, Op::Mul, strides[d + 1], dims[d + 1]);
-          strides[d] = simplify(b_, fold(b_, Op::Add, is, fold(b_, Op::Sub, old[d], was)), known_);
+          const Expr *pad = fold(b_, Op::Sub, old[d], was);
+          for (size_t i = 0; modulo && i + 2 < modulo->items.size(); i += 3)
+            if (is_int(modulo->items[i], int64_t(d)))
+              pad = fold(b_, Op::Mod, fold(b_, Op::Sub, modulo->items[i + 2], is), modulo->items[i + 1]);
+          strides[d] = simplify(b_, fold(b_, Op::Add, is, pad), known_);
         }
         a.value = b_.make_list(left(strides));
       }

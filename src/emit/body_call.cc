@@ -107,9 +107,13 @@ void BodyPrinter::call(const CallStmt &c) {
   if (args.size() != callee->params.size() || c.dests.size() != callee->results.size())
     return fail(c.at, fmt::format("@{} has {} parameters and {} results, found {} and {}", name, callee->params.size(),
                                   callee->results.size(), args.size(), c.dests.size()));
-  std::vector<Argument> types;
+  std::vector<Argument> types, results;
   for (size_t i = 0; i < args.size(); i++) types.push_back(argument_type(args[i], callee->params[i].def.type->elem));
-  Solution dims = solve_dims(b_, *callee, types);
+  for (size_t i = 0; i < c.dests.size(); i++) {
+    const Type *t = callee->results[i].type;
+    results.push_back(t->rank() ? argument_type(c.dests[i], t->elem) : Argument{t, nullptr, {}});
+  }
+  Solution dims = solve_dims(b_, *callee, types, results);
   if (!dims) return fail(c.at, fmt::format("the dimensions of @{} do not follow from its arguments", name));
 
   for (const Solution::Equation &e : dims.open) {

@@ -93,7 +93,7 @@ std::string field(const std::string &path, const std::string &header, const std:
     char *end;
     long long d = std::strtoll(p, &end, 10);
     if (end == p) break;
-    if (d < 0 || (d > 0 && count > s.size() / size_t(d))) die(path + ": the file is too short for its shape");
+    if (d < 0 || (d > 0 && count > (size_t(1) << 48) / size_t(d))) die(path + ": the file is too short for its shape");
     dims.push_back(d), count *= size_t(d);
     for (p = end; *p == ',' || *p == ' ';) p++;
   }

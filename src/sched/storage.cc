@@ -55,7 +55,8 @@ void set_scope(State &s, Args &a) {
   s.set_type(buffer, s.b.type(t));
 }
 
-// f32[16, 64], dimension 0, factor 32, offset 8   ->   {strides = [72, 1]}: row after row is 8 modulo 32
+// f32[16, 64], dimension 0, factor 32, offset 8   ->   {strides = [72, 1], modulo = [0, 32, 8]}: row after row is 8
+// modulo 32, and stays so where mlc-compact makes rows shorter
 void storage_align(State &s, Args &a) {
   a.expect_results(0, 0);
   Build &b = s.b;
@@ -90,6 +91,12 @@ void storage_align(State &s, Args &a) {
     strides[d] = simplify(b, stride.e, known);
   }
   t.attrs = with_attr(b, t.attrs, "strides", b.make_list(b.list(strides)));
+  std::vector<const Expr *> modulo;
+  if (auto *l = as<List>(attr(b, t.attrs, "modulo")))
+    for (size_t i = 0; i + 2 < l->items.size(); i += 3)
+      if (!is_int(l->items[i], dim)) modulo.insert(modulo.end(), &l->items[i], &l->items[i] + 3);
+  for (int64_t i : {dim, factor, offset}) modulo.push_back(b.integer(i));
+  t.attrs = with_attr(b, t.attrs, "modulo", b.make_list(b.list(modulo)));
   s.set_type(buffer, b.type(t));
 }
 

@@ -157,6 +157,9 @@ const Func *Cutter::kernel(const std::vector<const Stmt *> &piece) {
   Func k = f_;
   k.name = globals_.make(fmt::format("{}_{}", b_.text(f_.name), ++count_));
   k.comment = {}, k.body = with_shared_lines(piece);
+  std::vector<Param> given(f_.params.begin(), f_.params.end());  // what other launches leave in the kernel's buffers
+  for (const Stmt *s : workspaces_) given.push_back({Mode::Inout, to<Alloc>(s).def});
+  k.params = b_.list(given);
   Workspace own{names_};
   const Func *flat = launch_(&k, own);
   if (!flat) return nullptr;

@@ -399,9 +399,11 @@ class Joiner {
     out.push_back(b_.make(Alloc{{}, {own, kNowhere, scalar}, {}, nullptr}));
     types_[own] = scalar;
     out.push_back(b_.make(Store{{}, false, mine, start.e, {}}));
-    const Stmt *with_own = rewrite_exprs(b_, s, [&](const Expr *e) -> const Expr * {
-      return e->kind == Kind::Load && equal(e, f.target) ? mine : e;
-    });
+    auto owned = [&](const Expr *e) { return e->kind == Kind::Load && equal(e, f.target) ? mine : e; };
+    const Stmt *with_own = rewrite_stmts(b_, b_.one(s), [&](const Stmt *x, std::vector<const Stmt *> &to) {
+      Fold fold = fold_of(b_, x);  // an initialiser in here, y[..] = e, stays
+      to.push_back(fold.target && equal(fold.target, f.target) ? rewrite_exprs(b_, x, owned) : x);
+    })[0];
     with_own = commented(b_, with_own, "");
     joined(with_own, bound, out);
     Across across{b_, fresh_, out_.threads, f.tags, f.op, t, text(f.target->buffer)};
