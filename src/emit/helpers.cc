@@ -515,11 +515,16 @@ std::string Helpers::text(std::string_view by, std::string_view before) const {
 
 void collect_identifiers(std::string_view s, std::unordered_set<std::string_view> &out) {
   auto part = [](char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); };
-  for (size_t i = 0; i < s.size();) {
-    size_t end = i;
-    while (end < s.size() && part(s[end])) end++;
-    if (end > i) out.insert(s.substr(i, end - i));
-    i = end + 1;
+  for (size_t at = 0, next; at < s.size(); at = next + 1) {
+    next = std::min(s.find('\n', at), s.size());
+    std::string_view line = s.substr(at, next - at);
+    if (size_t text = line.find_first_not_of(' '); text != line.npos && line.substr(text).starts_with("//")) continue;
+    for (size_t i = 0; i < line.size();) {
+      size_t end = i;
+      while (end < line.size() && part(line[end])) end++;
+      if (end > i) out.insert(line.substr(i, end - i));
+      i = end + 1;
+    }
   }
 }
 

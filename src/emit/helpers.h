@@ -18,6 +18,7 @@ std::string_view c_value(DType t);    // of a scalar: bool bool, i4 int8_t, floa
 struct Definition {
   std::string name, text;
 };
+// Lines that are comments have none.
 void collect_identifiers(std::string_view text, std::unordered_set<std::string_view> &out);
 // The texts of those whose names occur in `by` or in the text of a later one that is taken.
 // `before`: without those that are needed by this text too.

@@ -221,10 +221,10 @@ static std::string masked(bool load, DType t, int lanes, const std::string &vect
 #endif
 )", lanes, kind, vector) : fmt::format(R"(#if defined(__x86_64__)
   const uint16_t mask = (uint16_t)((1 << (n < 0 ? 0 : n > {0} ? {0} : n)) - 1);
-  __asm__("vmov{1} %1, %0%{{%2%}}" : "+m"(*({2}_u *)p) : "v"(x), "Yk"(mask));
+  __asm__("vmov{1} %1, %0%{{%2%}}" : "+m"(*({2} (*)[])p) : "v"(x), "Yk"(mask));  // some of them
   return;
 #endif
-)", lanes, kind, vector);
+)", lanes, kind, c_storage(t));
 }
 
 // g++ does not see the instruction in a selection.
