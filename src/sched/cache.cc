@@ -174,6 +174,8 @@ Place *write_through(State &s, Place *n, const std::vector<Place *> &group, Sym 
   // What others of the group write is copied by the same block.
   Region own = region(s, n, all[0], scope);
   for (Place *g : group)
+    expect_stores(s, g, buffer);
+  for (Place *g : group)
     for (const Access &x : accesses_to(s, g, buffer, true)) {
       Region r = region(s, g, x, scope);
       for (size_t d = 0; g != n && d < r.size(); d++)

@@ -62,6 +62,19 @@ std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write) 
   return out;
 }
 
+void expect_stores(State &s, Place *n, Sym buffer) {
+  std::function<void(Stmts, bool)> look = [&](Stmts l, bool maybe) {
+    for (const Stmt *st : l) {
+      auto *x = as<Store>(st);
+      if (x && maybe && x->target->buffer == buffer)
+        refuse(x->target->at, "{} writes {} under a condition: what it leaves cannot be copied", s.name_of(n),
+               s.text(buffer));
+      each_body(st, [&](Stmts in) { look(in, maybe || st->kind == Kind::If || st->kind == Kind::While); });
+    }
+  };
+  look(n->block()->body, false);
+}
+
 // ---- places
 
 static Place *home_of(State &s, Sym buffer) {

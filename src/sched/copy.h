@@ -20,6 +20,9 @@ std::vector<Place *> writers(State &s, Sym buffer);
 // The accesses of one kind that a block makes to a buffer, each once.
 std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write);
 
+// Refuses a block that stores to the buffer under a condition: not all that it may write has been written.
+void expect_stores(State &s, Place *block, Sym buffer);
+
 // Where a copy stands: in the body of `scope`, at a place among its kids.
 struct Spot {
   Place *scope;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "arith/prove.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -54,6 +55,11 @@ Elementwise elementwise(State &s, Place *n) {
     if (std::find(e.axes.begin(), e.axes.end(), x.name) == e.axes.end() && !is_int(x.domain, 1))
       refuse(n, "block {} does not write at its axis {}", block, s.text(x.name));
   return e;
+}
+
+const Expr *domain_of(Place *n, Sym axis) {
+  auto axes = n->block()->axes;
+  return std::find_if(axes.begin(), axes.end(), [&](const Axis &x) { return x.name == axis; })->domain;
 }
 
 Substitution at(State &s, Place *n, const Elementwise &e, Exprs index) {
@@ -167,6 +173,13 @@ void reverse_compute_inline(State &s, Args &a) {
         refuse(n, "block {} reads {}, not at its own axes", block, s.text(x));
       }
       seen.push_back(v->name);
+      // All that p makes, and nothing else, c takes.
+      const Expr *made = e.axes[i] ? domain_of(p, e.axes[i]) : s.b.integer(1), *taken = domain_of(n, v->name);
+      if (!provably_equal(s.b, made, taken, Known(s, s.tree.root())))
+        throw Refused{n->stmt->at,
+                      fmt::format("block {} takes {} of {} along axis {}, {} makes {}", block, s.text(taken), s.text(y),
+                                  s.text(v->name), s.name_of(p), s.text(made)),
+                      fmt::format("reverse_compute_at({}, ..)", block)};
       const Expr *here = e.axes[i] ? static_cast<const Expr *>(s.b.name(e.axes[i])) : s.b.integer(0);
       if (auto it = back.find(v->name); it != back.end() && !equal(it->second, here))
         refuse(n, "block {} reads {} at two places", block, s.text(y));

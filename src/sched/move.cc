@@ -70,6 +70,18 @@ void widen(State &s, std::vector<Share> &parts, const Bounds &known) {
     if (p.lo && is_int(p.lo, 0) && provably_less_equal(s.b, p.axis->domain, p.extent, known)) p.lo = p.extent = nullptr;
 }
 
+// What a binding may say of loops: sums, products with what is fixed, // and %.
+void expect_affine(State &s, Place *n, const std::vector<Share> &parts, Place *loop) {
+  for (const Share &p : parts)
+    for (Place *u = loop; p.lo && u && u->stmt; u = u->up)
+      each_expr(p.lo, [&](const Expr *e) {
+        if (u->loop() && e->kind == Kind::Call && mentions(e, u->loop()->iter.name))
+          refuse(n, "in a turn of {} axis {} of {} begins at {}, which is not affine in {}", s.name_of(loop),
+                 s.text(p.axis->name), s.name_of(n), s.text(p.lo), s.name_of(u));
+        return true;
+      });
+}
+
 std::vector<Share> all_parts(const Block &k) {
   std::vector<Share> parts;
   for (const Axis &x : k.axes)
@@ -245,6 +257,7 @@ void compute_at(State &s, Args &a) {
     }
   }
   widen(s, parts, known);
+  expect_affine(s, n, parts, loop);
   all.back().parts = parts;
   if (start) all[0].parts = parts_of_start(s, start, all[0].k, n, parts, known);
   for (const Moved &m : all)
@@ -347,6 +360,9 @@ void reverse_compute_at(State &s, Args &a) {
           if (!whole[d])
             refuse(n, "block {} would take of {} only what stands in {}, which is not all of it", block,
                    s.text(r.buffer), s.name_of(loop));
+          if (!provably_less_equal(s.b, x->domain, type->dims[d], known))
+            refuse(n, "axis {} of block {} has {} turns, {} has {} elements there", s.text(x->name), block,
+                   s.text(x->domain), s.text(r.buffer), s.text(type->dims[d]));
           narrow(s, parts, x, (*ready)[d], known);
           continue;
         }
@@ -367,6 +383,7 @@ void reverse_compute_at(State &s, Args &a) {
       refuse(u, "{} may have no turn, block {} would not run", s.name_of(u), block);
   }
   widen(s, parts, known);
+  expect_affine(s, n, parts, loop);
   // A turn takes the elements of its own only: with parts that repeat from turn to turn, what it writes would be the
   // same again, which is sound if the block does not read it.
   std::vector<Moved> all;

@@ -128,6 +128,7 @@ void copy_reindexed(State &s, Args &a, Sym scope, const Map *map, bool write, st
     refuse(n, "block {} does not {} {}", block, write ? "write" : "read", name);
   if (!write && writes(s, n, buffer)) refuse(n, "block {} writes {} too", block, name);
   Reindexed r = reindexed(s, a, n, buffer, write, map, map ? map->at : a.at(0));
+  if (write) expect_stores(s, n, buffer);
   Place *start = write ? start_of(s, n) : nullptr;
   if (write && reads(s, n, buffer) && n->block()->inits.empty())
     for (Place *x : leaves(s.tree.root())) {

@@ -34,7 +34,7 @@ void round_up(State &s, Args &a) {
     if (provably_equal(b, to, x.domain, before)) continue;
     if (x.kind != AxisKind::Spatial) refuse(n, "axis {} of block {} is not spatial", s.text(x.name), block);
     Place *loop = loop_of(s, n, x, nullptr);
-    if (loop->kids[0].size() != 1) refuse(loop, "{} holds more than block {}", s.name_of(loop), block);
+    if (leaves(loop).size() != 1) refuse(loop, "{} holds more than block {}", s.name_of(loop), block);
     s.tree.edit<For>(loop, [&](For &f) { f.iter.extent = to; });
     padded[x.name] = to;
     clamps[x.name] = min(X{b, b.name(x.name)}, simplify(X{b, x.domain} - 1)).e;
@@ -80,7 +80,7 @@ void round_up(State &s, Args &a) {
     for (const Axis &x : start->block()->axes)
       if (auto it = begun.find(x.name); it != begun.end()) {
         Place *loop = loop_of(s, start, x, nullptr);
-        if (loop->kids[0].size() != 1) refuse(loop, "{} holds more than {}", s.name_of(loop), s.name_of(start));
+        if (leaves(loop).size() != 1) refuse(loop, "{} holds more than {}", s.name_of(loop), s.name_of(start));
         s.tree.edit<For>(loop, [&](For &f) { f.iter.extent = it->second; });
       }
     s.tree.edit<Block>(start, [&](Block &x) {

@@ -133,7 +133,42 @@ def bias(r):
 """
 
 
-MAKERS = [bias, matmul, softmax, stencil, conv, chain, norm, argmax, integers]
+# Sums that may have no term: what they start from are blocks of their own.
+def rows(r):
+    return """kernel @f[n, m](x: f32[n, m]) -> (y: f32[n, m]) {
+  alloc t: f32[n, m]
+  alloc a: f32[n]
+  alloc s: f32[n]
+  compute t[i in n, j in m] = x[i, j] * 0.5
+  compute a[i in n] = max(t[i, j] for j in m)
+  compute s[i in n] = sum(t[i, j] - a[i] for j in m)
+  compute y[i in n, j in m] = t[i, j] / s[i]
+}
+"""
+
+
+def dense(r):
+    n, kind = size(r), r.choice(["f32", "f32", "i32"])
+    return f"""kernel @f[n, m](x: {kind}[n, m], w: {kind}[m, {n}], b: {kind}[{n}]) -> (z: {kind}[n, {n}]) {{
+  alloc y: {kind}[n, {n}]
+  compute y[i in n, j in {n}] = sum({"x[i, k]" if kind == "f32" else "(x[i, k] - b[j])"} * w[k, j] for k in m)
+  compute z[i in n, j in {n}] = y[i, j] + b[j]
+}}
+"""
+
+
+def windows(r):
+    n, t = size(r) + 4, r.choice([1, 2])
+    return TOP + f"""kernel @f[m](x: f32[{n + t}, m]) -> (z: f32[{n}], v: f32[{n}], w: i64[{n}]) {{
+  alloc y: f32[{n + t}]
+  compute y[i in {n + t}] = sum(x[i, j] for j in m)
+  compute v[i in {n}], w[i in {n}] = @top(x[i, j], i64(j) for j in m)
+  compute z[i in {n}] = y[i] - y[i + {t}] + v[i]
+}}
+"""
+
+
+MAKERS = [bias, matmul, softmax, stencil, conv, chain, norm, argmax, integers, rows, dense, windows]
 
 
 class Kernel:
@@ -170,6 +205,7 @@ class Kernel:
 FACTORS = ["[_, 2]", "[_, 3]", "[_, 4]", "[2, _]", "[_, 2, 2]", "[4, _]", "[_, 1]", "[1, _]", "[_, 8]"]
 MAPS = ["[i, j] -> [j, i]", "[i, j] -> [i // 2, j, i % 2]", "[i] -> [i // 4, i % 4]", "[i, j] -> [i, j // 2, j % 2]"]
 
+GROUPS = ["[[i], [j], [k]], [4, 1, 8]", "[[i, j], [k]], [1, 4]", "[[i], [j]], [1, 4]"]
 ACCESSES = ["[i, j] -> [i, j]", "[i, j, k] -> [[i, 1], k]", "[i, j, k] -> [[k, 1], j]", "[i, j] -> [[i, 1], [j, 1]]"]
 
 
@@ -215,7 +251,7 @@ def step(r, k):
         "decompose_reduction": lambda: f"{one}, {loop}",
         "rfactor": lambda: f"{loop}, {r.choice([0, 1, -1])}",
         "fuse_reduction_epilogue": lambda: f"{one}, {two}",
-        "blockize": lambda: loop,
+        "blockize": lambda: r.choice([loop, f"{one}, {two}", ", ".join(r.sample(blocks, min(3, len(blocks))))]),
         "cache_read": lambda: f"{one}, {buffer}, {scope}",
         "cache_write": lambda: f"{one}, {buffer}, {scope}",
         "cache_inplace": lambda: f"{one}, {buffer}, {scope}",
@@ -232,6 +268,9 @@ def step(r, k):
         "reorder_block_iter_var": lambda: f"{one}, {r.choice(['[1, 0]', '[1, 2, 0]', '[2, 0, 1]'])}",
         "decompose_padding": lambda: f"{one}, {loop}",
         "pad_einsum": lambda: f"{one}, {r.choice(['[4, 4, 4]', '[2, 1, 8]', '[1, 4]'])}",
+        "pack_einsum": lambda: f"{one}, {r.choice(GROUPS)}",
+        "round_up": lambda: f"{one}, {r.choice(['[4, 1]', '[4, 1, 1]', '[4, 2, 1]'])}",
+        "distribute": lambda: one,
         "transform_layout": lambda: f"{one}, {own}, {r.choice(MAPS)}",
         "transform_block_layout": lambda: f"{one}, {r.choice(MAPS)}",
         "rolling_buffer": lambda: f"{one}, {buffer}",
@@ -242,6 +281,12 @@ def step(r, k):
     call = f"{name}({calls[name]()})"
     if name == "transform_layout" and r.random() < 0.3:
         call += " {pad_value = 0.0}"
+    if name.endswith("compute_at") and r.random() < 0.3:
+        call += f" {{index = {r.choice([-1, -2, 0, 1, 2])}, preserve_unit_loops = {r.choice([0, 1])}}}"
+    if name == "pack_einsum":
+        call = "g0 = " + call
+    if name == "blockize" and r.random() < 0.3:
+        call += " {preserve_unit_iters = 0}"
     if name == "cache_read" and r.random() < 0.3:
         call += f" {{consumers = [{one}]}}"
     return lines + [call]
@@ -267,11 +312,11 @@ def compiled(folder, before, after, seed):
     built = subprocess.run(["g++", *flags, *out.glob("*.cc"), "-o", binary], capture_output=True, text=True)
     if built.returncode:
         return built.stderr[:2000]
-    params, results = re.search(r"^kernel @f(?:\[n\])?\((.*)\) -> \((.*)\) \{", before, re.M).groups()
+    params, results = re.search(r"^kernel @f(?:\[[nm, ]+\])?\((.*)\) -> \((.*)\) \{", before, re.M).groups()
     values = numpy.random.default_rng(seed)
     inputs = []
     for i, (kind, dims) in enumerate(re.findall(r"\w+: (\w+)\[([^\]]*)\]", params)):
-        shape = [3 if d == "n" else int(d) for d in dims.split(", ")]
+        shape = [{"n": 3, "m": 5}.get(d) or int(d) for d in dims.split(", ")]
         x = values.integers(-9, 9, shape).astype("int32") if kind == "i32" else values.standard_normal(shape).astype("float32")
         numpy.save(folder / f"in{i}.npy", x)
         inputs.append(folder / f"in{i}.npy")
@@ -296,7 +341,7 @@ def one(seed, o, counts):
         for _ in range(o.steps):
             s = step(r, Kernel(now))
             made = run("mlc-schedule", with_script(now, s))
-            name = s[-1].split("(")[0]
+            name = s[-1].split("(")[0].split()[-1]
             counts.setdefault(name, [0, 0])
             if made.returncode not in (0, 1):
                 return s, now, f"mlc-schedule ended with {made.returncode}: {made.stderr[-500:]}"
