@@ -41,6 +41,8 @@ void split(State &s, Args &a) {
   std::vector<const Expr *> factors = a.factors(1);
   if (factors.size() < 2) bad_step(a.at(1), "split wants two factors or more, found {}", factors.size());
   a.expect_results(factors.size(), factors.size());
+  if (a.flag("preserve_unit_iters"))
+    bad_step(a.attr("preserve_unit_iters")->at, "no binding mentions a loop of one turn: preserve_unit_iters is 0");
   const For &old = *loop->loop();
   if (old.loop != LoopKind::Serial)
     refuse(loop, "loop {} is {} already; split it first, then mark what it became", s.text(old.iter.name),

@@ -20,7 +20,7 @@ static constexpr Primitive kPrimitives[] = {
      sample_partitioned_tile, "decision"},
     {"sample_compute_location", "l = sample_compute_location(block)", 1, 1, sample_compute_location, "decision", false, true},
     // loops
-    {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication"},
+    {"split", "i0, i1 = split(loop, [factors])", 2, 2, split, "disable_predication preserve_unit_iters"},
     {"loop_partition", "i0, i1 = loop_partition(loop, [turns])", 2, 2, loop_partition, ""},
     {"fuse", "f = fuse(loop, loop, ..)", 2, kAny, fuse, ""},
     {"merge", "m = merge(loop, loop, ..)", 2, kAny, merge, ""},
@@ -37,7 +37,7 @@ static constexpr Primitive kPrimitives[] = {
     {"compute_inline", "compute_inline(block)", 1, 1, compute_inline, ""},
     {"reverse_compute_inline", "reverse_compute_inline(block)", 1, 1, reverse_compute_inline, ""},
     {"decompose_reduction", "init = decompose_reduction(block, loop)", 2, 2, decompose_reduction, ""},
-    {"rfactor", "part = rfactor(loop, factor_axis)", 2, 2, rfactor, ""},
+    {"rfactor", "part, buffer = rfactor(loop, factor_axis)", 2, 2, rfactor, ""},
     {"contract", "contract(block)", 1, 1, contract, ""},
     {"fuse_reduction_epilogue", "fuse_reduction_epilogue(reduction, epilogue)", 2, 2, fuse_reduction_epilogue, ""},
     {"blockize", "outer = blockize(loop), blockize(block, ..)", 1, kAny, blockize, "preserve_unit_iters"},

@@ -111,7 +111,7 @@ void decompose_reduction(State &s, Args &a) {
 // ->  for k0 { for k1 { block c.rf { spatial k0, reduce k1, c.rf[k0, i] += x[i, k0 * 8 + k1] } } }
 //     for k0 { block c { reduce k0, c[i] += c.rf[k0, i] } }
 void rfactor(State &s, Args &a) {
-  a.expect_results(0, 1);
+  a.expect_results(0, 2);
   Build &b = s.b;
   Place *loop = a.loop(0);
   int64_t axis = a.integer(1);
@@ -222,7 +222,8 @@ void rfactor(State &s, Args &a) {
     const Type *type = s.type_of_buffer(t->buffer);
     std::vector<const Expr *> dims(type->dims.begin(), type->dims.end()), index(t->index.begin(), t->index.end());
     dims.insert(dims.begin() + axis, lead->domain), index.insert(index.begin() + axis, b.name(lead->name));
-    Sym buffer = s.buffer_name(i == 0 && c.targets.size() == 1 ? name : s.text(t->buffer) + ".rf");
+    std::string called = c.targets.size() == 1 ? name : s.text(t->buffer) + ".rf";
+    Sym buffer = s.buffer_name(i == 0 ? a.result(1, called) : called);
     s.add_alloc(buffer, b.tensor(type->elem, b.list(dims)));
     const Load *part = b.load(buffer, b.list(index), t->at);
     parts.targets.push_back(part);

@@ -23,9 +23,11 @@ const Primitive *primitive_of(Build &b, const Step &step, bool unsafe) {
   if (n < p->least || n > p->most) bad_step(step.call->at, "{}: expected {}", counted(n, "argument"), p->usage);
   for (const Attr &a : step.attrs) {
     std::string key(b.text(a.key));
-    if (fmt::format(" {} ", p->attrs).find(" " + key + " ") == std::string::npos)
-      bad_step(a.at, "{} has no attribute {}{}", name, key,
-               p->attrs.empty() ? "" : fmt::format("; it knows {}", p->attrs));
+    if (fmt::format(" {} ", p->attrs).find(" " + key + " ") != std::string::npos) continue;
+    std::string known(p->attrs);
+    for (size_t i = 0; (i = known.find(' ', i)) != std::string::npos; i += 2)
+      known.replace(i, 1, ", ");
+    bad_step(a.at, "{} has no attribute {}{}", name, key, known.empty() ? "" : "; it knows " + known);
   }
   if (p->unsafe && !unsafe) bad_step(step.call->at, "{} may change results: it needs --unsafe", name);
   return p;
