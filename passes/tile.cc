@@ -28,11 +28,9 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
   }
   std::vector<const Item *> now = m.items;
   std::unordered_map<Sym, size_t> place;
-  auto find_places = [&] {
-    for (size_t i = 0; i < now.size(); i++)
-      if (as<Func>(now[i])) place[name_of(now[i])] = i;
-  };
-  find_places();
+  for (size_t i = 0; i < now.size(); i++)
+    if (as<Func>(now[i])) place[name_of(now[i])] = i;
+  std::vector<Relaid> relaid;
   for (const Schedule *s : scripts) {
     const Func *old = m.func(s->name);
     std::vector<const Step *> done;
@@ -40,11 +38,9 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
     const Func *made = apply_schedule(b, m, old, *s, {}, diag, done, layouts);
     if (!made) return;
     now[place[s->name]] = made;
-    if (layouts.empty()) continue;
-    if (!callers_follow(b, now, *old, layouts, diag)) return;
-    find_places();
+    if (!layouts.empty()) relaid.push_back({old, layouts});
   }
-  m.set(now);
+  if (callers_follow(b, now, relaid, diag)) m.set(now);
 }
 
 }  // namespace

@@ -23,8 +23,11 @@ const Item *Module::find(Sym name) const {
 void Module::add(const Item *item) { items.push_back(item); }
 
 void Module::replace(size_t i, const Item *item) {
+  Sym name = name_of(item);
+  auto it = name && name == name_of(items[i]) ? index_.find(name) : index_.end();
+  if (it != index_.end() && it->second == items[i]) it->second = item;
+  else index_.clear(), indexed_ = 0;
   items[i] = item;
-  index_.clear(), indexed_ = 0;
 }
 
 void Module::set(std::vector<const Item *> all) {

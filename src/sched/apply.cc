@@ -40,6 +40,26 @@ static std::string as_name(const Build &b, const Schedule &s) {
   return t ? std::string(t->value) : "";
 }
 
+// Kernels whose names fit, those that there were before.
+static std::vector<const Func *> matches(const Build &b, const Module &m, const std::string &pattern) {
+  std::vector<const Func *> out;
+  if (pattern.find_first_of("*?[\\") == pattern.npos) {
+    const Func *f = m.func(b.names.find(pattern));
+    if (f && f->func == FuncKind::Kernel) out.push_back(f);
+    return out;
+  }
+  for (const Item *i : m.items)
+    if (auto *f = as<Func>(i); f && f->func == FuncKind::Kernel)
+      if (!fnmatch(pattern.c_str(), std::string(b.text(f->name)).c_str(), 0)) out.push_back(f);
+  return out;
+}
+static std::string kernels_of(const Build &b, const Module &m) {
+  std::string all;
+  for (const Item *i : m.items)
+    if (auto *f = as<Func>(i); f && f->func == FuncKind::Kernel) all += fmt::format("{}@{}", all.empty() ? "" : ", ", b.text(f->name));
+  return all.empty() ? "none" : all;
+}
+
 bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &diag,
                      std::vector<const Schedule *> *trace) {
   std::vector<const Schedule *> scripts;
@@ -53,6 +73,21 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
     return false;
   }
   m.set(rest);
+  std::unordered_map<Sym, size_t> place;
+  auto find_places = [&] {
+    for (size_t i = 0; i < m.items.size(); i++) place[name_of(m.items[i])] = i;
+  };
+  find_places();
+  std::vector<Relaid> relaid;  // whose callers do not follow yet
+  std::unordered_set<Sym> names_of_relaid;
+  auto follow = [&] {
+    std::vector<const Item *> now = m.items;
+    bool good = callers_follow(b, now, relaid, diag);
+    m.set(now);
+    relaid.clear(), names_of_relaid.clear();
+    find_places();
+    return good;
+  };
   for (const Schedule *script : scripts) {
     std::string pattern = options.kernel.empty() ? std::string(b.text(script->name)) : options.kernel;
     if (!pattern.empty() && pattern[0] == '@') pattern.erase(0, 1);
@@ -60,18 +95,13 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
       diag.remark("schedule @{} is for @{}, left", b.text(script->name), b.text(script->target));
       continue;
     }
-    std::string kernels;
-    std::vector<const Item *> now = m.items;
-    std::vector<const Func *> matching;
-    for (const Item *i : now) {
-      auto *f = as<Func>(i);
-      if (!f || f->func != FuncKind::Kernel) continue;
-      std::string name(b.text(f->name));
-      kernels += (kernels.empty() ? "@" : ", @") + name;
-      if (!fnmatch(pattern.c_str(), name.c_str(), 0)) matching.push_back(f);
+    std::vector<const Func *> matching = matches(b, m, pattern);
+    if (matching.empty()) {
+      diag.error(script->at, "no kernel matches @{}; the module has {}", pattern, kernels_of(b, m));
+      return false;
     }
     for (const Func *f : matching) {
-      size_t i = std::find(now.begin(), now.end(), f) - now.begin();  // callers that follow may have come in front
+      if (names_of_relaid.count(f->name) && !follow()) return false;
       std::vector<const Step *> done;
       std::vector<LayoutChange> layouts;
       const Func *made = apply_schedule(b, m, f, *script, options, diag, done, layouts);
@@ -87,19 +117,14 @@ bool apply_schedules(Build &b, Module &m, const ScheduleOptions &options, Diag &
           diag.error(script->at, "as = \"{}\": the module has @{} already", name, name);
           return false;
         }
-        now.push_back(edited(b, *made, [&](Func &g) { g.name = b.sym(name), g.comment = {}; }));
+        m.add(edited(b, *made, [&](Func &g) { g.name = b.sym(name), g.comment = {}; }));
       } else {
-        now[i] = made;
-        if (!layouts.empty() && !callers_follow(b, now, *f, layouts, diag)) return false;
+        m.replace(place.at(f->name), made);
+        if (!layouts.empty()) relaid.push_back({f, layouts}), names_of_relaid.insert(f->name);
       }
     }
-    if (matching.empty()) {
-      diag.error(script->at, "no kernel matches @{}; the module has {}", pattern, kernels.empty() ? "none" : kernels);
-      return false;
-    }
-    m.set(now);
   }
-  return true;
+  return relaid.empty() || follow();
 }
 
 }  // namespace mlc

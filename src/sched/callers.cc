@@ -10,20 +10,66 @@ namespace {
 
 class Callers {
  public:
-  Callers(Build &b, std::vector<const Item *> &items, const Func &old, const std::vector<LayoutChange> &changes,
-          Diag &diag)
-      : b_(b), items_(items), old_(old), changes_(changes), diag_(diag) {}
+  Callers(Build &b, std::vector<const Item *> &items, const std::vector<Relaid> &kernels, Diag &diag)
+      : b_(b), items_(items), kernels_(kernels), diag_(diag) {}
 
+  // Kernels one by one, in their order, and of each all calls: so are names given.
   bool run() {
-    for (const Item *i : items_)
+    for (const Item *i : items_) {
       if (Sym n = name_of(i)) taken_.insert(n);
-    for (const Item *&i : items_)
-      if (auto *f = as<Func>(i); f && f->name != old_.name) i = caller(*f);
+      if (auto *k = as<Const>(i)) constants_[k->name] = k->type;
+    }
+    for (size_t i = 0; i < kernels_.size(); i++) changed_[kernels_[i].old->name] = i;
+    std::vector<Caller> callers;
+    std::vector<std::vector<Site>> sites(kernels_.size());
+    for (size_t i = 0; i < items_.size(); i++) {
+      auto *f = as<Func>(items_[i]);
+      if (!f) continue;
+      bool any = false;
+      each_stmt(f->body, [&](const Stmt *s) {
+        auto *x = as<CallStmt>(s);
+        auto *l = as<Let>(s);
+        auto *c = x ? x->call : l ? as<Call>(l->value) : nullptr;
+        auto it = c && c->global ? changed_.find(c->callee) : changed_.end();
+        if (it == changed_.end() || c->callee == f->name) return;
+        old_ = kernels_[it->second].old;
+        if (x) fail(s->at, "its buffers are placed already: schedule before mlc-plan");
+        else sites[it->second].push_back({callers.size(), l, c}), any = true;
+      });
+      if (any) callers.push_back(caller(i, *f));
+    }
+    for (size_t k = 0; k < kernels_.size(); k++) {
+      old_ = kernels_[k].old, changes_ = &kernels_[k].changes;
+      for (const Site &site : sites[k]) {
+        caller_ = &callers[site.caller];
+        call(*site.let, *site.call, caller_->by[site.let]);
+      }
+    }
+    for (Caller &c : callers)
+      items_[c.item] = edited(b_, to<Func>(items_[c.item]), [&](Func &g) {
+        g.body = rewrite_stmts(b_, g.body, [&](const Stmt *s, std::vector<const Stmt *> &out) {
+          auto it = c.by.find(s);
+          if (it == c.by.end()) out.push_back(s);
+          else out.insert(out.end(), it->second.begin(), it->second.end());
+        });
+      });
     items_.insert(items_.begin() + first_func(), made_.begin(), made_.end());
     return ok_;
   }
 
  private:
+  struct Caller {
+    size_t item;
+    std::unordered_set<Sym> names;
+    std::unordered_map<Sym, const Type *> types;
+    std::unordered_map<const Stmt *, std::vector<const Stmt *>> by;  // calls, and what stands for them
+  };
+  struct Site {
+    size_t caller;
+    const Let *let;
+    const Call *call;
+  };
+
   size_t first_func() const {
     size_t at = 0;
     while (at < items_.size() && items_[at]->kind != Kind::Func)
@@ -31,14 +77,14 @@ class Callers {
     return at;
   }
 
-  const Item *caller(const Func &f) {
-    names_.clear(), types_.clear();
-    collect_all_names(&f, names_);
+  Caller caller(size_t item, const Func &f) const {
+    Caller out{item, {}, {}, {}};
+    collect_all_names(&f, out.names);
     for (const Param &p : f.params)
-      types_[p.def.name] = p.def.type;
+      out.types[p.def.name] = p.def.type;
     auto define = [&](Defs defs) {
       for (const Def &d : defs)
-        types_[d.name] = d.type;
+        out.types[d.name] = d.type;
     };
     define(f.results);
     each_stmt(f.body, [&](const Stmt *s) {
@@ -52,20 +98,11 @@ class Callers {
           define(b_.one(c.def));
       }
     });
-    return edited(b_, f, [&](Func &g) {
-      g.body = rewrite_stmts(b_, f.body, [&](const Stmt *s, std::vector<const Stmt *> &out) {
-        auto *l = as<Let>(s);
-        auto *c = l ? as<Call>(l->value) : nullptr;
-        if (c && c->global && c->callee == old_.name) return call(*l, *c, out);
-        if (auto *x = as<CallStmt>(s); x && x->call->global && x->call->callee == old_.name)
-          fail(s->at, "its buffers are placed already: schedule before mlc-plan");
-        out.push_back(s);
-      });
-    });
+    return out;
   }
 
   void fail(uint32_t at, std::string_view why) {
-    if (ok_) diag_.error(at, "@{} is called here, and its layout changes: {}", b_.text(old_.name), why);
+    if (ok_) diag_.error(at, "@{} is called here, and its layout changes: {}", b_.text(old_->name), why);
     ok_ = false;
   }
 
@@ -79,15 +116,12 @@ class Callers {
 
   const Type *type_of(const Expr *e) const {
     if (auto *n = as<Name>(e)) {
-      auto it = types_.find(n->name);
-      return it == types_.end() ? nullptr : it->second;
+      auto it = caller_->types.find(n->name);
+      return it == caller_->types.end() ? nullptr : it->second;
     }
     auto *g = as<Global>(e);
-    for (const Item *i : items_)
-      if (auto *k = as<Const>(i); k && g && k->name == g->name) return k->type;
-    for (const Item *i : made_)
-      if (auto *k = as<Const>(i); k && g && k->name == g->name) return k->type;
-    return nullptr;
+    auto it = g ? constants_.find(g->name) : constants_.end();
+    return it == constants_.end() ? nullptr : it->second;
   }
 
   // In names of the caller.
@@ -106,38 +140,38 @@ class Callers {
     std::vector<Argument> results;
     for (const Def &d : l.defs)
       results.push_back({d.type, nullptr, {}});
-    Solution solved = solve_dims(b_, old_, args, results);
+    Solution solved = solve_dims(b_, *old_, args, results);
     if (!solved) return fail(l.at, "the sizes of the call are not known");
     std::vector<const Expr *> values(c.args.begin(), c.args.end());
-    for (const LayoutChange &x : changes_) {
+    for (const LayoutChange &x : *changes_) {
       if (x.result) continue;
       const Expr *&v = values[x.index];
       if (!type_of(v) || !type_of(v)->tensor) return fail(l.at, fmt::format("{} has no layout", print(b_, v)));
       const Type *to = plain(substitute(b_, x.to, solved.names), type_of(v));
       std::string want = fmt::format("{}.{}", b_.text(as<Name>(v) ? to_name(v) : mlc::to<Global>(v).name),
-                                     b_.text(old_.params[x.index].def.name));
+                                     b_.text(old_->params[x.index].def.name));
       if (as<Global>(v)) {
         v = b_.global(constant(mlc::to<Global>(v).name, want, to, as_map(x.map, solved.names)));
       } else {
-        Sym made = fresh(names_, want);
+        Sym made = fresh(caller_->names, want);
         out.push_back(
             b_.make(Let{{}, b_.one(Def{made, kNowhere, to}), transform(v), with_map(as_map(x.map, solved.names)), {}}));
-        types_[made] = to;
+        caller_->types[made] = to;
         v = b_.name(made);
       }
     }
     std::vector<Def> defs(l.defs.begin(), l.defs.end());
     std::vector<const Stmt *> behind;
-    for (const LayoutChange &x : changes_) {
+    for (const LayoutChange &x : *changes_) {
       if (!x.result) continue;
       Def &d = defs[x.index];
-      Def made = {fresh(names_, fmt::format("{}.{}", b_.text(d.name), b_.text(old_.name))), kNowhere,
+      Def made = {fresh(caller_->names, fmt::format("{}.{}", b_.text(d.name), b_.text(old_->name))), kNowhere,
                   plain(substitute(b_, x.to, solved.names), d.type)};
       const Type *padded = plain(substitute(b_, x.padded, solved.names), d.type);
       std::vector<const Stmt *> back;
       Def whole = d;
       if (x.padded != x.from) {
-        whole = {fresh(names_, fmt::format("{}.whole", b_.text(d.name))), kNowhere, padded};
+        whole = {fresh(caller_->names, fmt::format("{}.whole", b_.text(d.name))), kNowhere, padded};
         std::vector<const Expr *> zeros(d.type->rank(), b_.integer(0));
         back.push_back(b_.make(
             Let{{},
@@ -168,33 +202,36 @@ class Callers {
 
   // One for each constant and map.
   Sym constant(Sym of, std::string_view want, const Type *type, const Expr *map) {
-    for (const Item *i : made_) {
-      auto &k = mlc::to<Const>(i);
-      if (equal(k.value, transform(b_.global(of))) && equal(k.attrs, with_map(map))) return k.name;
-    }
+    for (const Const *k : made_of_[of])
+      if (equal(k->attrs, with_map(map))) return k->name;
     Sym made = fresh(taken_, want);
     Const k{};
     k.name = made, k.type = type, k.value = transform(b_.global(of)), k.attrs = with_map(map);
-    made_.push_back(b_.make(k));
+    const Const *item = b_.make(k);
+    made_.push_back(item), made_of_[of].push_back(item);
+    constants_[made] = type;
     return made;
   }
 
   Build &b_;
   std::vector<const Item *> &items_;
-  const Func &old_;
-  const std::vector<LayoutChange> &changes_;
+  const std::vector<Relaid> &kernels_;
   Diag &diag_;
+  const Func *old_ = nullptr;  // the kernel whose calls follow, its changes, and the caller
+  const std::vector<LayoutChange> *changes_ = nullptr;
+  Caller *caller_ = nullptr;
+  std::unordered_map<Sym, size_t> changed_;
   std::vector<const Item *> made_;
-  std::unordered_set<Sym> taken_, names_;
-  std::unordered_map<Sym, const Type *> types_;
+  std::unordered_map<Sym, std::vector<const Const *>> made_of_;  // by the constant that they are computed from
+  std::unordered_set<Sym> taken_;
+  std::unordered_map<Sym, const Type *> constants_;
   bool ok_ = true;
 };
 
 }  // namespace
 
-bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old,
-                    const std::vector<LayoutChange> &changes, Diag &diag) {
-  return Callers(b, items, old, changes, diag).run();
+bool callers_follow(Build &b, std::vector<const Item *> &items, const std::vector<Relaid> &kernels, Diag &diag) {
+  return kernels.empty() || Callers(b, items, kernels, diag).run();
 }
 
 }  // namespace mlc

@@ -5,10 +5,14 @@
 
 namespace mlc {
 
+struct Relaid {
+  const Func *old;  // the kernel before the changes
+  std::vector<LayoutChange> changes;
+};
+
 // @k(x)  ->  x.k: T' = LayoutTransform(x) {map = ..}, @k(x.k), a constant by a constant that is computed from it; and
-// y: T = @k(..)  ->  y.k: T' = @k(..), y: T = LayoutTransform(y.k) {map = back}. `old`: the kernel before the changes,
-// which `items` has no longer. False: there is a caller that cannot follow.
-bool callers_follow(Build &b, std::vector<const Item *> &items, const Func &old,
-                    const std::vector<LayoutChange> &changes, Diag &diag);
+// y: T = @k(..)  ->  y.k: T' = @k(..), y: T = LayoutTransform(y.k) {map = back}. All kernels at once, each of them one
+// time; `items` has them as they are now. False: there is a caller that cannot follow.
+bool callers_follow(Build &b, std::vector<const Item *> &items, const std::vector<Relaid> &kernels, Diag &diag);
 
 }  // namespace mlc
