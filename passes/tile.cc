@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "pass/pass.h"
-#include "sched/apply.h"
+#include "sched/layout.h"
 
 namespace mlc {
 
@@ -20,10 +20,10 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
   std::string error;
   auto target = find_target(b, &m, options.get("target", "generic"), &error);
   if (!target) return diag.error(kNowhere, "--target {}", error);
-  std::vector<const Schedule *> scripts = tile_schedules(b, m, *target, {options.has("strict")}, diag);
+  std::vector<Tiled> tiled = tile_kernels(b, m, *target, {options.has("strict")}, diag);
   if (options.has("emit-schedule")) {
     m = Module();
-    for (const Schedule *s : scripts) m.add(s);
+    for (const Tiled &t : tiled) m.add(t.script);
     return;
   }
   std::vector<const Item *> now = m.items;
@@ -31,14 +31,10 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
   for (size_t i = 0; i < now.size(); i++)
     if (as<Func>(now[i])) place[name_of(now[i])] = i;
   std::vector<Relaid> relaid;
-  for (const Schedule *s : scripts) {
-    const Func *old = m.func(s->name);
-    std::vector<const Step *> done;
-    std::vector<LayoutChange> layouts;
-    const Func *made = apply_schedule(b, m, old, *s, {}, diag, done, layouts);
-    if (!made) return;
-    now[place[s->name]] = made;
-    if (!layouts.empty()) relaid.push_back({old, layouts});
+  for (const Tiled &t : tiled) {
+    const Item *&item = now[place.at(t.kernel->name)];
+    if (!t.layouts.empty()) relaid.push_back({as<Func>(item), t.layouts});
+    item = t.kernel;
   }
   if (callers_follow(b, now, relaid, diag)) m.set(now);
 }

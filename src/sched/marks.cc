@@ -75,6 +75,43 @@ void bind(State &s, Args &a) {
   mark(s, a, LoopKind::Bind, tag);
 }
 
+// All that decides whether turns of a loop are independent, by identity: what is around it and below it, and what else
+// touches a buffer that could be one of its turns'.
+static std::vector<const void *> around(State &s, Place *loop) {
+  std::vector<const void *> out = {s.original()};
+  auto note = [&](Place *n) { out.insert(out.end(), {n, n->up, n->stmt}); };
+  auto mentioned = [&](const Stmt *x) -> const std::vector<Sym> & {
+    auto [it, fresh] = s.mentioned.try_emplace(x);
+    if (!fresh) return it->second;
+    std::unordered_set<Sym> names;
+    auto note_expr = [&](const Expr *e) {
+      if (auto *l = as<Load>(e)) names.insert(l->buffer);
+      if (auto *n = as<Name>(e)) names.insert(n->name);
+      return true;
+    };
+    each_stmt(x, [&](const Stmt *y) {
+      if (auto *c = as<Compute>(y))
+        for (const Result &r : c->results) names.insert(r.name);
+      each_expr_of(y, [&](const Expr *e) { each_expr(e, note_expr); });
+    });
+    it->second.assign(names.begin(), names.end());
+    return it->second;
+  };
+  std::unordered_set<Sym> touched;
+  for (Place *n = loop; n; n = n->up) note(n);
+  each_place(loop, [&](Place *n) {
+    note(n);
+    if (!n->holds()) touched.insert(mentioned(n->stmt).begin(), mentioned(n->stmt).end());
+  });
+  each_place(s.tree.root(), [&](Place *n) {
+    if (n->holds() || is_below(n, loop)) return;
+    bool declares = n->stmt->kind == Kind::Alloc || n->stmt->kind == Kind::Assume;
+    const std::vector<Sym> &names = mentioned(n->stmt);
+    if (declares || std::any_of(names.begin(), names.end(), [&](Sym x) { return touched.count(x); })) note(n);
+  });
+  return out;
+}
+
 void check_marks(State &s) {
   std::vector<Place *> marked;
   each_place(s.tree.root(), [&](Place *n) {
@@ -82,8 +119,11 @@ void check_marks(State &s) {
     if (f && (f->loop == LoopKind::Parallel || f->loop == LoopKind::Vectorize)) marked.push_back(n);
   });
   for (Place *n : marked) {
+    std::vector<const void *> &seen = s.independent[n];
+    if (!seen.empty() && seen == around(s, n)) continue;
     if (std::string why = dependence(s, n); !why.empty()) refuse(n, "{} loop: {}", kind_name(*n->loop()), why);
     make_private(s, n);
+    seen = around(s, n);
   }
 }
 

@@ -68,6 +68,9 @@ class State {
   Place *alloc_of(Sym buffer);  // null: a parameter or result
   void set_type(Sym buffer, const Type *type);
   std::vector<LayoutChange> layouts;  // in order; for callers to follow
+  // Marked loops whose turns are independent, and what that was seen on (marks.cc); names that a statement mentions.
+  std::unordered_map<const Place *, std::vector<const void *>> independent;
+  std::unordered_map<const Stmt *, std::vector<Sym>> mentioned;
   bool is_result(Sym buffer) const;
   // A name for a loop that is to stand in the place of another one (around what is below it, inside what is around
   // it), a buffer, or a block: `want`, or want_1 ...

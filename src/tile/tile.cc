@@ -168,19 +168,19 @@ class Tiler {
       : b_(b), m_(m), target_(target), machine_(machine_of(b, target, options)), constants_(constant_params(m)),
         takers_(b, m, target, {"*", "", options.strict}), diag_(diag) {}
 
-  const Schedule *schedule(const Func &f) {
+  std::optional<Tiled> schedule(const Func &f) {
     std::string_view name = b_.text(f.name);
-    if (is_scheduled(f)) return diag_.remark("@{} is scheduled already", name), nullptr;
+    if (is_scheduled(f)) return diag_.remark("@{} is scheduled already", name), std::nullopt;
     Script s(b_, m_, &f);
     Kernel k{s, machine_, {}, {}, {}, false, {}};
     if (auto it = constants_.find(f.name); it != constants_.end())
       for (size_t i = 0; i < it->second.size(); i++)
         if (it->second[i]) k.constants.insert(f.params[i].def.name);
     std::vector<Sym> blocks = blocks_of(s);
-    if (blocks.empty()) return diag_.remark("@{} has statements that are no blocks, left", name), nullptr;
+    if (blocks.empty()) return diag_.remark("@{} has statements that are no blocks, left", name), std::nullopt;
     for (Sym block : blocks)
       for (const AxisFact &a : facts_of(s, block).axes)
-        if (a.extent == 0) return diag_.remark("@{}: block {} has no turns, left", name, b_.text(block)), nullptr;
+        if (a.extent == 0) return diag_.remark("@{}: block {} has no turns, left", name, b_.text(block)), std::nullopt;
     // A device's threads have to be laid out around its intrinsics: a schedule's job.
     std::vector<Takers::Taken> taken;
     if (target_.kind == "cpu") taken = takers_.of(&f);
@@ -203,11 +203,11 @@ class Tiler {
       s.rewind(first);
     }
     if (s.steps().size() == first && taken.empty())
-      return diag_.remark("@{}: no rule has steps for it", name), nullptr;
-    if (s.steps().empty()) return nullptr;
+      return diag_.remark("@{}: no rule has steps for it", name), std::nullopt;
+    if (s.steps().empty()) return {};
     Schedule out{};
     out.name = f.name, out.target = b_.sym(target_.name), out.steps = b_.list(s.steps());
-    return b_.make(out);
+    return Tiled{b_.make(out), s.state().func(), s.state().layouts};
   }
 
  private:
@@ -230,17 +230,17 @@ class Tiler {
 
 }  // namespace
 
-std::vector<const Schedule *> tile_schedules(Build &b, const Module &m, const TargetInfo &target,
-                                             const TileOptions &options, Diag &diag) {
+std::vector<Tiled> tile_kernels(Build &b, const Module &m, const TargetInfo &target, const TileOptions &options,
+                                Diag &diag) {
   if (target.kind != "cpu" && target.kind != "cuda") {
     diag.remark("{} is of kind {}: kernels stay as they are; mlc-tensorize looks for intrinsics", target.name, target.kind);
     return {};
   }
   Tiler tiler(b, m, target, options, diag);
-  std::vector<const Schedule *> out;
+  std::vector<Tiled> out;
   for (const Item *i : m.items)
     if (auto *f = as<Func>(i); f && f->func == FuncKind::Kernel)
-      if (auto *s = tiler.schedule(*f)) out.push_back(s);
+      if (auto made = tiler.schedule(*f)) out.push_back(*made);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "base/diag.h"
 #include "ir/build.h"
 #include "ir/module.h"
+#include "sched/layout.h"
 #include "target/target.h"
 
 namespace mlc {
@@ -11,9 +12,14 @@ struct TileOptions {
   bool strict = false;  // sums keep their order, nothing is contracted
 };
 
-// A script for each kernel that the rules can improve, in the order of the module; remarks say what stays as it is. All of
-// them apply (sched/apply.h), one after the other.
-std::vector<const Schedule *> tile_schedules(Build &b, const Module &m, const TargetInfo &target,
-                                             const TileOptions &options, Diag &diag);
+struct Tiled {
+  const Schedule *script;
+  const Func *kernel;                 // what the script makes of it
+  std::vector<LayoutChange> layouts;  // that its callers have to follow
+};
+
+// Each kernel that the rules can improve, in the order of the module; remarks say what stays as it is.
+std::vector<Tiled> tile_kernels(Build &b, const Module &m, const TargetInfo &target, const TileOptions &options,
+                                Diag &diag);
 
 }  // namespace mlc
