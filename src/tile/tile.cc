@@ -5,6 +5,7 @@
 #include "ir/typing.h"
 #include "sched/regions.h"
 #include "tensorize/tensorize.h"
+#include "text/twins.h"
 #include "tile/cuda.h"
 #include "tile/rules.h"
 
@@ -166,9 +167,26 @@ class Tiler {
  public:
   Tiler(Build &b, const Module &m, const TargetInfo &target, const TileOptions &options, Diag &diag)
       : b_(b), m_(m), target_(target), machine_(machine_of(b, target, options)), constants_(constant_params(m)),
-        takers_(b, m, target, {"*", "", options.strict}), diag_(diag) {}
+        takers_(b, m, target, {"*", "", options.strict}), diag_(diag), twins_(b) {}
 
+  // Once for all that are the same but for their names; remarks are told for each.
   std::optional<Tiled> schedule(const Func &f) {
+    if (diag_.verbose) return schedule_one(f);
+    std::string constants;
+    if (auto it = constants_.find(f.name); it != constants_.end())
+      for (bool c : it->second) constants += c ? 'c' : '-';
+    const Func *first = twins_.first(&f, constants);
+    auto [it, fresh] = made_.try_emplace(first);
+    if (fresh) it->second = schedule_one(f);
+    if (first == &f || !it->second) return it->second;
+    Tiled t = *it->second;
+    t.kernel = twins_.as_of(&f, first, t.kernel);
+    t.script = edited(b_, *t.script, [&](Schedule &s) { s.name = f.name; });
+    return t;
+  }
+
+ private:
+  std::optional<Tiled> schedule_one(const Func &f) {
     std::string_view name = b_.text(f.name);
     if (is_scheduled(f)) return diag_.remark("@{} is scheduled already", name), std::nullopt;
     Script s(b_, m_, &f);
@@ -210,7 +228,6 @@ class Tiler {
     return Tiled{b_.make(out), s.state().func(), s.state().layouts};
   }
 
- private:
   bool still_taken(Script &s, const std::vector<Takers::Taken> &taken) const {
     std::vector<Takers::Taken> now = takers_.of(s.state().func());
     return std::all_of(taken.begin(), taken.end(), [&](auto &t) {
@@ -226,6 +243,8 @@ class Tiler {
   ConstantParams constants_;
   Takers takers_;
   Diag &diag_;
+  Twins twins_;
+  std::unordered_map<const Func *, std::optional<Tiled>> made_;
 };
 
 }  // namespace
