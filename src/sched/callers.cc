@@ -234,4 +234,23 @@ bool callers_follow(Build &b, std::vector<const Item *> &items, const std::vecto
   return kernels.empty() || Callers(b, items, kernels, diag).run();
 }
 
+ConstantParams constant_params(const Module &m) {
+  ConstantParams out;
+  for (const Item *i : m.items)
+    if (auto *f = as<Func>(i))
+      each_stmt(f->body, [&](const Stmt *s) {
+        auto *x = as<CallStmt>(s);
+        auto *l = as<Let>(s);
+        auto *c = x ? x->call : l ? as<Call>(l->value) : nullptr;
+        const Func *k = c && c->global ? m.func(c->callee) : nullptr;
+        if (!k || k->func != FuncKind::Kernel) return;
+        std::vector<bool> &all = out.try_emplace(c->callee, k->params.size(), true).first->second;
+        for (size_t p = 0; p < all.size(); p++) {
+          auto *g = l && p < c->args.size() ? as<Global>(c->args[p]) : nullptr;
+          all[p] = all[p] && g && m.constant(g->name) && f->func == FuncKind::Graph;
+        }
+      });
+  return out;
+}
+
 }  // namespace mlc

@@ -15,4 +15,9 @@ struct Relaid {
 // time; `items` has them as they are now. False: there is a caller that cannot follow.
 bool callers_follow(Build &b, std::vector<const Item *> &items, const std::vector<Relaid> &kernels, Diag &diag);
 
+// For each kernel that a graph calls, which parameters get a constant from every call: their layout may change at no cost.
+// None where buffers are placed already.
+using ConstantParams = std::unordered_map<Sym, std::vector<bool>>;
+ConstantParams constant_params(const Module &m);
+
 }  // namespace mlc

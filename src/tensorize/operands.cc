@@ -108,21 +108,10 @@ void Tensorizer::lay_out_constant(const std::string &block, const Match &m, cons
   script_.attempt([&] { script_.step("transform_layout", {}, {name(block), b_.name(l->buffer), map}, b_.one(zeros)); });
 }
 bool Tensorizer::is_constant(Sym buffer) const {
-  size_t at = 0;
-  while (at < f_->params.size() && f_->params[at].def.name != buffer) at++;
-  if (at == f_->params.size() || f_->params[at].mode != Mode::In) return false;
-  bool any = false, all = true;
-  for (const Item *i : m_.items) {
-    auto *f = as<Func>(i);
-    if (!f || f == f_) continue;
-    each_stmt(f->body, [&](const Stmt *s) {
-      auto *l = as<Let>(s);
-      auto *c = l ? as<Call>(l->value) : nullptr;
-      if (c && c->global && c->callee == f_->name) any = true, all &= c->args[at]->kind == Kind::Global;
-      if (auto *x = as<CallStmt>(s); x && x->call->global && x->call->callee == f_->name) all = false;
-    });
-  }
-  return any && all;
+  auto it = all_.constants.find(f_->name);
+  for (size_t i = 0; it != all_.constants.end() && i < f_->params.size(); i++)
+    if (f_->params[i].def.name == buffer) return f_->params[i].mode == Mode::In && it->second[i];
+  return false;
 }
 Mover Tensorizer::mover(const std::string &block, const std::string &inside, Sym from, Sym to_scope, bool reads) {
   Mover out{block, inside, {}, from, to_scope};

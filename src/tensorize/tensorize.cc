@@ -120,7 +120,7 @@ namespace {
 Instructions instructions(Build &b, const Module &m, const TargetInfo &target, const TensorizeOptions &options,
                           Diag &diag) {
   Instructions out;
-  out.strict = options.strict;
+  out.strict = options.strict, out.constants = constant_params(m);
   for (Sym use : target.uses) {
     const Func *f = m.func(use);
     auto d = f && f->func == FuncKind::Intrinsic ? description_of(b, *f) : std::nullopt;

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "sched/layout.h"
 #include "sched/script.h"
 #include "target/target.h"
 #include "tensorize/match.h"
@@ -14,6 +15,7 @@ struct Instructions {  // of a target, by what they do
   std::vector<Description> products;  // what is looked for
   std::vector<Description> copies, fills;
   bool strict = false;  // sums of floats are left
+  ConstantParams constants;  // of the kernels of the module
 };
 
 // A block that moves or clears tiles: what a call takes of each of its axes, and the loop that it stands in.

@@ -25,30 +25,6 @@ Machine machine_of(const Build &b, const TargetInfo &t, const TileOptions &optio
   return m;
 }
 
-// For each kernel, which parameters get a constant from every call of a graph.
-using ConstantParams = std::unordered_map<Sym, std::vector<bool>>;
-ConstantParams constant_params(const Module &m) {
-  ConstantParams out;
-  for (const Item *i : m.items)
-    if (auto *f = as<Func>(i))
-      each_stmt(f->body, [&](const Stmt *s) {
-        auto seen = [&](const Expr *e) {
-          auto *c = as<Call>(e);
-          const Func *k = c && c->global ? m.func(c->callee) : nullptr;
-          if (!k || k->func != FuncKind::Kernel) return;
-          auto [it, fresh] = out.try_emplace(c->callee, k->params.size(), true);
-          for (size_t p = 0; p < it->second.size(); p++) {
-            auto *g = p < c->args.size() ? as<Global>(c->args[p]) : nullptr;
-            it->second[p] = it->second[p] && g && m.constant(g->name) && f->func == FuncKind::Graph;
-          }
-        };
-        each_expr_of(s, [&](const Expr *e) {
-          each_expr(e, [&](const Expr *x) { return seen(x), true; });
-        });
-      });
-  return out;
-}
-
 // Blocks of the kernel, computes among them expanded; empty where a statement is none (or holds blocks in blocks).
 std::vector<Sym> blocks_of(Script &s) {
   State &st = s.state();
