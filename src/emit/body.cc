@@ -359,7 +359,7 @@ void BodyPrinter::view(const View &v) {
 void BodyPrinter::loop(const For *f) {
   if (f->loop == LoopKind::Bind && side == Side::Device) return bound(*f);
   head(f);
-  if (f->loop == LoopKind::Vectorize) return lanes(*f);
+  if (f->loop == LoopKind::Vectorize) return side == Side::Device ? lane_copy(*f) : lanes(*f);
   if (can_be_task(*f)) return parallel(*f);
   Scope::Mark mark = scope.mark();
   bool open = false;

@@ -95,6 +95,7 @@ class BodyPrinter {
   bool effect(const CallStmt &c);
   void atomic(const Store &s);
   void bound(const For &f);
+  void lane_copy(const For &f);
   bool whole(const Expr *e, std::string *pointer, std::string *bytes);
 
   void fail(uint32_t at, std::string message);

@@ -1,6 +1,8 @@
 // Statements on a device, and on the host that drives it.
+#include "arith/affine.h"
 #include "arith/prove.h"
 #include "arith/scope.h"
+#include "arith/simplify.h"
 #include "emit/body.h"
 #include "ir/edit.h"
 #include "text/text.h"
@@ -149,6 +151,40 @@ void BodyPrinter::bound(const For &f) {
   depth_++;
   stmts(body);
   depth_--;
+}
+
+// for v in 4 vectorize { y[i * 4 + v] = x[j + v] }   ->   P_copy_lanes<4>(y + i * 4, x + j);
+// What lies apart on either side is copied one by one.
+void BodyPrinter::lane_copy(const For &f) {
+  auto &s = to<Store>(f.body[0]);
+  auto &l = to<Load>(s.value);
+  Sym v = f.iter.name;
+  int64_t n = 0;
+  int_value(f.iter.extent, &n);
+  Bounds known(b_);
+  known.range(v, f.iter.extent);
+  Entity *sides[] = {scope.find(s.target->buffer), scope.find(l.buffer)};
+  Exprs at[] = {s.target->index, l.index};
+  bool together = true;
+  for (int k = 0; k < 2; k++) {
+    Entity *e = sides[k];
+    bool plain = e && e->kind == Entity::Buffer && !is_region(at[k]) && info(e->type->elem).bits >= 8;
+    auto form = plain ? affine(b_, exprs.place(*e, at[k]), b_.one(v), known) : std::nullopt;
+    together &= form && is_int(form->coefs[0], 1);
+  }
+  together = together && sides[0]->type->elem == sides[1]->type->elem;
+  if (!together) {
+    for (int64_t i = 0; i < n; i++) stmts(substitute(b_, f.body, {{v, b_.integer(i)}}));
+    return;
+  }
+  std::string places[2];
+  for (int k = 0; k < 2; k++) {
+    sides[k]->seen++;
+    Exprs first = edit_all(b_, substitute(b_, at[k], {{v, b_.integer(0)}}),
+                           [&](const Expr *&e) { e = simplify(b_, e, scope.bounds); });
+    places[k] = exprs.pointer(*sides[k], first);
+  }
+  line("{}<{}>({}, {});", u_.helpers.need("copy_lanes"), n, places[0], places[1]);
 }
 
 // atomic c[i] = c[i] + e

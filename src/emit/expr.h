@@ -76,6 +76,7 @@ class ExprPrinter {
   Text chosen(const Text &a, const Text &b, DType t);
 
   // The position of an element in its buffer, in elements.
+  const Expr *place(const Entity &e, Exprs index);
   Text position(const Entity &e, Exprs index);
   // base + position, a pointer to an element; `base` alone for position 0.
   std::string pointer(const Entity &e, Exprs index);
@@ -83,7 +84,6 @@ class ExprPrinter {
  private:
   const Expr *typed_ = nullptr;  // what is printed next has the type that is wanted
   int depth_ = 0;
-  const Expr *place(const Entity &e, Exprs index);
   // expr_lanes.cc: of what differs from lane to lane
   Text lanes(const Expr *e, DType want);
   Text each_lane(const Expr *e, DType want);

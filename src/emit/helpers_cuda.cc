@@ -15,6 +15,17 @@ constexpr Family kFamilies[] = {
 #endif)"},
     {"fail",
      R"(static __device__ inline void $N(int *failed, int code) { atomicCAS(failed, 0, code); }  // the first one stays)"},
+    {"copy_lanes",
+     R"(template <int n, class T>
+static __device__ inline void $N(T *to, const T *from) {  // at once, where the addresses are multiples of their size
+  struct alignas(n * sizeof(T)) Lanes {
+    T x[n];
+  } lanes;
+  if ((size_t)from % sizeof lanes == 0) lanes = *(const Lanes *)from;
+  else for (int i = 0; i < n; i++) lanes.x[i] = from[i];
+  if ((size_t)to % sizeof lanes == 0) *(Lanes *)to = lanes;
+  else for (int i = 0; i < n; i++) to[i] = lanes.x[i];
+})"},
     {"launch", R"(struct $N {
   cudaStream_t stream;
   int *failed;  // on the device: the code of the first failure

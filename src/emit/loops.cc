@@ -161,6 +161,7 @@ void Shaper::loop(const For &f, Out &out) {
   const Expr *extent = simplify(b_, f.iter.extent, known_);
   int64_t n = -1;
   bool fixed = int_value(extent, &n);
+  if (!bytes_ && is_lane_copy(f)) return out.push_back(edited(b_, f, [&](For &l) { l.body = turn(f, extent); }));
   if (f.loop == LoopKind::Vectorize && !(fixed && n <= 1)) return vectorize(f, extent, fixed ? n : -1, out);
   bool unroll = (f.loop == LoopKind::Unroll || (fixed && n == 1) || (fixed && n <= kMostFolds && folds(f, locals_))) &&
                 f.loop != LoopKind::Parallel && f.loop != LoopKind::Bind;

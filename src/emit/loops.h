@@ -28,12 +28,15 @@ struct Library {
   std::function<const Module &(const Func *f)> home;                  // where its callees are
 };
 
-// f is expanded. vector_bytes: of a vector register.
+// f is expanded. vector_bytes: of a vector register; 0: a device's threads, loops that is_lane_copy stay.
 const Func *shape_loops(Build &b, const Module &m, const Func *f, int vector_bytes, const Library &library,
                         Diag &diag);
 
-// For a device, whose threads work on scalars: short loops marked vectorize are unrolled, others run in order.
+// For a device, whose threads work on scalars: short loops marked vectorize are unrolled, others run in order, all but
+// those that copy a few elements.
 const Func *scalar_loops(Build &b, const Func *f);
+// for v in 4 vectorize { y[..] = x[..] }: a device may do it at once.
+bool is_lane_copy(const For &f);
 
 // The bytes of the widest values that a body computes with lane by lane; 0: it has none but indices and bools.
 int widest_value(const Env &env, Stmts body, const Library &library);

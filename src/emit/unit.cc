@@ -119,7 +119,7 @@ const Emitted *Unit::function(Sym name, Syms nodes) {
   if (!flat) return nullptr;
   if (checks == RunChecks::Subscripts) flat = with_checks(b, m, flat, diag);
   if (synced) flat = scalar_loops(b, flat);
-  flat = shape_loops(b, m, flat, vector_bytes(b, *flat), math_library_, diag);
+  flat = shape_loops(b, m, flat, synced ? 0 : vector_bytes(b, *flat), math_library_, diag);
   Emitted e;
   e.ident = global_name(name);
   std::string text = synced ? print_launch(*flat, e.ident, nodes, e) : print_function(*flat, e.ident, nodes, e);

@@ -42,11 +42,19 @@ Shape shape_of(const Build &b, const Func &f) {
 
 }  // namespace
 
+bool is_lane_copy(const For &f) {
+  int64_t n = 0;
+  auto *s = f.loop == LoopKind::Vectorize && f.body.size() == 1 ? as<Store>(f.body[0]) : nullptr;
+  auto *l = s ? as<Load>(s->value) : nullptr;
+  bool few = l && !l->global && int_value(f.iter.extent, &n) && n > 1 && n <= kMostUnrolled;
+  return few && (n & (n - 1)) == 0;
+}
+
 const Func *scalar_loops(Build &b, const Func *f) {
   Stmts body = rewrite_stmts(b, f->body, [&](const Stmt *s, std::vector<const Stmt *> &out) {
     auto *l = as<For>(s);
     int64_t n = 0;
-    bool some = l && l->loop == LoopKind::Vectorize;
+    bool some = l && l->loop == LoopKind::Vectorize && !is_lane_copy(*l);
     bool few = some && int_value(l->iter.extent, &n) && n <= kMostUnrolled;
     out.push_back(!some ? s : edited(b, *l, [&](For &x) { x.loop = few ? LoopKind::Unroll : LoopKind::Serial; }));
   });

@@ -2,7 +2,7 @@
 // parts of its operands together.
 //
 //   for i0, j0 blocks { for i1, j1 threads { acc = 0
-//     for k0 { a.shared, b.shared = tiles of 64 x 8 and 8 x 64; for k1, i2, j2: acc[i2, j2] += a.shared * b.shared }
+//     for k0 { a.shared, b.shared = tiles of 64 x 16 and 16 x 64; for k1, i2, j2: acc[i2, j2] += a.shared * b.shared }
 //     c = acc } }
 #include <algorithm>
 
@@ -16,7 +16,7 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kSide = 16;   // threads of a block along rows and columns
-constexpr int64_t kDepth = 8;   // of the tiles of operands
+constexpr int64_t kDepth = 16;  // of the tiles of operands
 constexpr int64_t kMostBatch = 65535;
 
 class Product {
@@ -70,7 +70,7 @@ class Product {
     for (const AxisFact &a : f_.axes) {
       bool x = mentions(x_, a.name), w = mentions(w_, a.name);
       if (a.reduce) {
-        if (k_axis_ || !x || !w || (a.extent >= 0 && a.extent < 2 * kDepth)) return false;
+        if (k_axis_ || !x || !w || (a.extent >= 0 && a.extent < kDepth)) return false;
         k_axis_ = a.name;
       } else if (x == w || a.extent == 1) {
         batch *= a.extent < 0 ? 1 : double(a.extent);
@@ -139,7 +139,7 @@ class Product {
     for (const Load *l : facts_of(s_, block).loads)
       if (!l->global && std::find(buffers.begin(), buffers.end(), l->buffer) == buffers.end()) buffers.push_back(l->buffer);
     for (Sym buffer : buffers) fetch(block, buffer, k[0]);
-    for (Sym l : {k[1], i[2], j[2]}) s_.mark("unroll", l);
+    for (Sym l : {i[2], j[2]}) s_.mark("unroll", l);
     k_.done.insert(s_.run("decompose_reduction", {name(block), name(k[0])}, {std::string(b_.text(block)) + ".init"})[0]);
     k_.done.insert({block, out});
   }
@@ -179,7 +179,7 @@ class Product {
     if (s_.state().find_block(buffer) && s_.state().alloc_of(buffer))  // the padding moves into the copy
       s_.attempt([&] { s_.run("compute_inline", {name(buffer)}); }, nullptr);
     s_.run("compute_at", {name(copy), name(at)});
-    s_.run("cooperative_fetch", {name(copy), word("threadIdx.y"), word("threadIdx.x"), b_.integer(1)});
+    s_.run("cooperative_fetch", {name(copy), word("threadIdx.y"), word("threadIdx.x"), b_.integer(lanes(copy, at))});
     const Load *l = facts_of(s_, copy).target;
     size_t rank = l ? l->index.size() : 0;
     BlockFacts now = facts_of(s_, block);
@@ -192,6 +192,22 @@ class Product {
         s_.run("storage_align", {name(copy), b_.integer(0), b_.integer(int64_t(rank) - 2), b_.integer(kDepth), b_.integer(1)});
       }, nullptr);
     k_.done.insert(copy);
+  }
+
+  // Elements that a thread copies at once: 16 bytes of a row, if the tile is enough for all threads then. What is padded
+  // is asked for one by one.
+  int64_t lanes(Sym copy, Sym at) {
+    BlockFacts f = facts_of(s_, copy);
+    if (!f.value || f.value->kind != Kind::Load || f.guarded) return 1;
+    int64_t row = 0, all = 1;  // of the loops below `at`
+    for (Place *l = s_.state().find_block(copy)->up; l && l->loop() && l != s_.place(at); l = l->up) {
+      int64_t e = 0;
+      if (!int_value(l->loop()->iter.extent, &e)) return 1;
+      all *= e, row = row ? row : e;
+    }
+    int64_t n = std::max<int64_t>(1, 16 / std::max<int64_t>(1, storage_bytes(s_.state().type_of_buffer(f.target->buffer)->elem, 1)));
+    while (n > 1 && (!row || row % n || all % (n * kSide * kSide))) n /= 2;
+    return n;
   }
 
   Kernel &k_;

@@ -20,8 +20,8 @@ def library():
     return None
 
 
-def complaint(lib, source):
-    """What it says of a program for sm_80, warnings too; or nothing."""
+def compiled(lib, source):
+    """What it says of a program for sm_80, warnings too, or nothing; and the PTX."""
     program = ctypes.c_void_p()
     lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None)
     options = (ctypes.c_char_p * 3)(b"-arch=sm_80", b"-std=c++17", b"-fmad=false")
@@ -30,5 +30,9 @@ def complaint(lib, source):
     lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value + 1)
     lib.nvrtcGetProgramLog(program, log)
+    said = log.value.decode().strip() or (f"error {code}" if code else "")
+    lib.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value + 1)
+    lib.nvrtcGetPTX(program, ptx)
     lib.nvrtcDestroyProgram(ctypes.byref(program))
-    return log.value.decode().strip() or (f"error {code}" if code else "")
+    return said, ptx.value.decode()
