@@ -1,11 +1,13 @@
 #include "target/target.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 
 #include "base/near.h"
 #include "base/shipped.h"
+#include "target/valid.h"
 #include "text/text.h"
 
 namespace mlc {
@@ -30,6 +32,26 @@ TargetLine line_of(const Build &b, const Feature &f) {
   return l;
 }
 
+// FILE:LINE:COL: message
+std::string placed(const Source &source, uint32_t at, std::string_view message) {
+  if (at == kNowhere) return fmt::format("{}: {}", source.name, message);
+  auto p = source.place(at);
+  return fmt::format("{}:{}:{}: {}", source.name, p.line, p.column, message);
+}
+
+// The first error, `FILE:LINE:COL: error: message [mlc-target]` and the line that it is about, as placed() has it.
+std::string first_error(Diag &diag) {
+  char *text = nullptr;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  diag.print(to);
+  fclose(to);
+  std::string line(text, std::min(std::string_view(text, size).find(" [mlc-target]"), size));
+  free(text);
+  if (size_t at = line.find(" error: "); at != line.npos) line.erase(at, strlen(" error:"));
+  return line;
+}
+
 // Texts stay where names and strings of the module point into them.
 std::optional<Module> read_text(Build &b, Source text, std::string *error) {
   static std::deque<Source> kept;
@@ -38,13 +60,20 @@ std::optional<Module> read_text(Build &b, Source text, std::string *error) {
   Diag diag("target", &source);
   if (!source.error.empty()) {
     *error = source.name + ": " + source.error;
-  } else if (!read(b, source, m, diag)) {
-    std::vector<std::string> all = diag.messages();
-    *error = all.empty() ? source.name + ": no module" : all[0];
-  } else {
-    return m;
+    return {};
   }
-  return {};
+  if (!read(b, source, m, diag)) {
+    *error = first_error(diag);
+    return {};
+  }
+  for (const Item *i : m.items) {
+    auto *t = as<Target>(i);
+    auto fault = t ? fault_of(b, *t) : std::nullopt;
+    if (!fault) continue;
+    *error = placed(source, fault->at, fault->message);
+    return {};
+  }
+  return m;
 }
 
 std::vector<const Target *> targets_of(const Module &m) {
@@ -71,15 +100,21 @@ class Find {
       if (!text) return false;
       auto all = targets_of(*text);
       if (all.size() != 1) return fail(fmt::format("{}: expected one target, found {}", name, all.size()));
+      bool based = attr(b_, all[0]->notes.attrs, "base");  // whose text may have what is used
+      for (const Feature &f : all[0]->features)
+        if (f.kind == Feature::Use && !based && !text->find(f.name) && !(m_ && m_->find(f.name)))
+          return fail(fmt::format("{}: use @{}: there is no such intrinsic", name, b_.text(f.name)));
       return take(*all[0], *text, depth);
     }
     if (name.starts_with("@")) name.remove_prefix(1);
     if (m_)
       if (auto *t = as<Target>(m_->find(b_.sym(name)))) {  // it may be a part of a shipped one, with what is used of it
+        if (auto fault = fault_of(b_, *t)) return fail(fmt::format("target {}: {}", name, fault->message));
+        auto all = shipped_targets();
+        part_ = std::find(all.begin(), all.end(), name) != all.end();
         if (!take(*t, Module{}, depth)) return false;
         m_ = nullptr;
-        auto all = shipped_targets();
-        return std::find(all.begin(), all.end(), name) == all.end() || add(name, depth + 1);
+        return !part_ || add(name, depth + 1);
       }
     for (const ShippedText &s : texts_of_targets()) {
       if (s.name != name) continue;
@@ -118,7 +153,7 @@ class Find {
     if (depth == 0) info_.base = base;
     if (!base.empty() && !add(base, depth + 1)) return false;
     for (const Item *i : text.items) info_.text.add(i);
-    if (!info_.kind.empty() || depth) return true;
+    if (!info_.kind.empty() || depth || part_) return true;
     return fail(fmt::format("target {}: attr kind is missing: cpu, cuda or accelerator", info_.name));
   }
 
@@ -127,6 +162,7 @@ class Find {
   Build &b_;
   const Module *m_;
   std::string *error_;
+  bool part_ = false;  // what it says of kind is said by the shipped target of its name
   TargetInfo info_;
 };
 
