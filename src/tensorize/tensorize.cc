@@ -81,7 +81,7 @@ std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates()
   std::vector<std::pair<std::string, std::vector<Match>>> out;
   for (Place *n : leaf_blocks(s.tree.root())) {
     std::vector<Match> found;
-    std::string why;
+    std::string why, slow;
     if (all_.strict && adds_floats(s, n)) {
       diag_.remark("@{}: {} left: a sum of floats keeps its order", text(f_->name), text(n->block()->name));
       continue;
@@ -91,28 +91,46 @@ std::vector<std::pair<std::string, std::vector<Match>>> Tensorizer::candidates()
       auto m = match_block(s, n, d, why);
       if (!m) continue;
       m->distributed = apart;
+      if (double vectors = cycles_of_vectors(*m); vectors > 0 && cost(*m) > vectors) {
+        slow = fmt::format("@{} takes {:.0f} cycles in whole tiles, vectors {:.0f}", text(d.f->name), cost(*m), vectors);
+        continue;
+      }
       auto at = std::upper_bound(found.begin(), found.end(), *m,
                                  [&](const Match &x, const Match &y) { return cost(x) < cost(y); });
       found.insert(at, *m);
     }
     std::string block = text(n->block()->name);
     if (!found.empty()) out.push_back({block, found});
-    else if (has_reduce(*n->block())) diag_.remark("@{}: {} left: {}", text(f_->name), block, why);
+    else if (has_reduce(*n->block())) diag_.remark("@{}: {} left: {}", text(f_->name), block, slow.empty() ? why : slow);
   }
   return out;
 }
-// Calls, weighed; a size that is not known counts as many.
+
+static int64_t size_of(const Match::Group &g) {
+  int64_t size = 64;  // one that is not known counts as many
+  int_value(g.size, &size);
+  return size;
+}
+
+// Calls, weighed.
 double Tensorizer::cost(const Match &m) const {
   const Expr *e = attr(b_, m.desc->f->notes.attrs, "cycles");
   int64_t cycles = 1;
   if (e) int_value(e, &cycles);
   double calls = double(cycles);
-  for (const Match::Group &g : m.groups) {
-    int64_t size = 64;
-    int_value(g.size, &size);
-    calls *= double((size + g.tile - 1) / g.tile);
-  }
+  for (const Match::Group &g : m.groups) calls *= double((size_of(g) + g.tile - 1) / g.tile);
   return calls;
+}
+
+// What multiply-adds of whole vectors would take, each lane filled; 0: the texts do not say how that and the intrinsic
+// compare, or it was asked for by name.
+double Tensorizer::cycles_of_vectors(const Match &m) const {
+  int64_t bytes = target_.number(b_, "vector_bytes", 0), starts = target_.number(b_, "fma_per_cycle", 0);
+  const Type *result = m.desc->type_of(m.desc->target->buffer);
+  if (all_.by_name || bytes <= 0 || starts <= 0 || !result || !attr(b_, m.desc->f->notes.attrs, "cycles")) return 0;
+  double turns = 1;
+  for (const Match::Group &g : m.groups) turns *= double(size_of(g));
+  return turns * double(storage_bytes(result->elem, 1)) / double(bytes * starts);
 }
 
 namespace {
@@ -120,7 +138,8 @@ namespace {
 Instructions instructions(Build &b, const Module &m, const TargetInfo &target, const TensorizeOptions &options,
                           Diag &diag) {
   Instructions out;
-  out.strict = options.strict, out.constants = constant_params(m);
+  out.strict = options.strict, out.by_name = !options.intrinsic.empty();
+  out.constants = constant_params(m);
   for (Sym use : target.uses) {
     const Func *f = m.func(use);
     auto d = f && f->func == FuncKind::Intrinsic ? description_of(b, *f) : std::nullopt;

@@ -14,7 +14,8 @@ namespace mlc {
 struct Instructions {  // of a target, by what they do
   std::vector<Description> products;  // what is looked for
   std::vector<Description> copies, fills;
-  bool strict = false;  // sums of floats are left
+  bool strict = false;   // sums of floats are left
+  bool by_name = false;  // one was asked for, whatever it costs
   ConstantParams constants;  // of the kernels of the module
 };
 
@@ -40,6 +41,7 @@ class Tensorizer {
   // ---- what there is to do (tensorize.cc)
   std::vector<std::pair<std::string, std::vector<Match>>> candidates();
   double cost(const Match &m) const;
+  double cycles_of_vectors(const Match &m) const;
 
   // ---- one block (product.cc)
   std::string tensorize(const std::string &block, const Match &m, bool copies);
