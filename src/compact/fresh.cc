@@ -128,6 +128,13 @@ std::optional<Region> Trace::box(const Write &w) {
     }
     if (!used) return std::nullopt;
   }
+  // A loop that no side counts by must have a turn.
+  for (const Iter &i : iters) {
+    bool used = std::any_of(w.access.at.begin(), w.access.at.end(), [&](const Side &s) {
+      return s.lo && (mentions(s.lo, i.name) || mentions(s.extent, i.name));
+    });
+    if (!used && !provably_less(b_, b_.integer(0), i.extent, known_)) return std::nullopt;
+  }
   size_t mark = known_.mark();
   for (const Iter &i : iters) known_.range(i.name, i.extent);
   std::optional<Region> r = widened(w.access, w.depth);
