@@ -83,7 +83,13 @@ void FuncChecker::subscripts(const Expr *e, bool sure) {
         return under(negated(c.args[0]), c.args[2]);
       }
       size_t mark = bounds_.mark();
-      for (const Iter &i : c.iters) subscripts(i.extent, sure), bounds_.range(i.name, i.extent);
+      for (const Iter &i : c.iters) {
+        if (Entry *e = find(i.name); e && e->what == What::Dim) {  // the types around mean the dimension
+          error(i.at, "{} is defined already", text(i.name));
+          diag_.note(e->at, "dimension {} is defined here", text(i.name));
+        }
+        subscripts(i.extent, sure), bounds_.range(i.name, i.extent);
+      }
       for (const Expr *a : c.args) subscripts(a, sure);
       bounds_.pop(mark);
       return;
