@@ -83,14 +83,15 @@ void FuncChecker::subscripts(const Expr *e, bool sure) {
         return under(negated(c.args[0]), c.args[2]);
       }
       size_t mark = bounds_.mark();
+      Substitution renamed;  // sum(a[k] for k in 3) where a's type has a dimension k
       for (const Iter &i : c.iters) {
-        if (Entry *e = find(i.name); e && e->what == What::Dim) {  // the types around mean the dimension
-          error(i.at, "{} is defined already", text(i.name));
-          diag_.note(e->at, "dimension {} is defined here", text(i.name));
-        }
-        subscripts(i.extent, sure), bounds_.range(i.name, i.extent);
+        subscripts(i.extent, sure);
+        Entry *hidden = find(i.name);
+        Sym name = hidden && hidden->what == What::Dim ? b_.sym(fmt::format("{} of {}", text(i.name), b_.text(c.callee))) : i.name;
+        if (name != i.name) renamed[i.name] = b_.name(name);
+        bounds_.range(name, i.extent);
       }
-      for (const Expr *a : c.args) subscripts(a, sure);
+      for (const Expr *a : c.args) subscripts(renamed.empty() ? a : substitute(b_, a, renamed), sure);
       bounds_.pop(mark);
       return;
     }

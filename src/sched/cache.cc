@@ -86,7 +86,7 @@ void expect_written(State &s, const Spot &spot, Sym buffer, const Region &all, c
   for (Place *m : writers(s, buffer))
     for (const Access &w : accesses_to(s, m, buffer, true)) {
       Region r = region(s, m, w, scope && is_below(m, scope) ? scope : nullptr);
-      bool covers = true;
+      bool covers = writes_always(m, buffer);
       if (!(scope && is_below(m, scope)) && writes_all(s, m, w)) return;
       for (size_t d = 0; d < r.size(); d++) {
         X lo{s.b, r[d].lo}, end = lo + X{s.b, r[d].extent}, from{s.b, all[d].lo}, to = from + X{s.b, all[d].extent};

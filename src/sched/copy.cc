@@ -75,6 +75,18 @@ void expect_stores(State &s, Place *n, Sym buffer) {
   look(n->block()->body, false);
 }
 
+bool writes_always(Place *block, Sym buffer) {
+  bool always = true;
+  each_stmt(block->block()->body, [&](const Stmt *x) {
+    if (x->kind != Kind::If && x->kind != Kind::While) return;
+    each_stmt(x, [&](const Stmt *y) {
+      auto *store = as<Store>(y);
+      always &= !store || store->target->buffer != buffer;
+    });
+  });
+  return always;
+}
+
 // ---- places
 
 static Place *home_of(State &s, Sym buffer) {

@@ -22,6 +22,8 @@ std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write);
 
 // Refuses a block that stores to the buffer under a condition: not all that it may write has been written.
 void expect_stores(State &s, Place *block, Sym buffer);
+// Every turn of the block writes what it writes of the buffer: no store stands under a condition of its own.
+bool writes_always(Place *block, Sym buffer);
 
 // Where a copy stands: in the body of `scope`, at a place among its kids.
 struct Spot {

@@ -180,19 +180,23 @@ std::string dependence(State &s, Place *loop, bool bound) {
     bool apart = false;
     for (size_t d = 0; blocks && !apart && !regions.empty() && d < regions[0].size(); d++)
       apart = slab(s, loop, regions, d);
-    if (apart || (blocks && (one_to_one(s, loop, all, buffer) || at_one_point(s, loop, all, buffer))) ||
-        could_be_private(s, loop, buffer))
-      continue;
+    if (apart || (blocks && (one_to_one(s, loop, all, buffer) || at_one_point(s, loop, all, buffer)))) continue;
+    bool own = could_be_private(s, loop, buffer);
+    if (own && (!bound || (type && type->scope))) continue;  // what a thread has of its own is in no global memory
+    if (own) return fmt::format("each turn of {} would need a {} of its own, which is in no global memory: set its scope to local",
+                                s.text(loop->loop()->iter.name), s.text(buffer));
     return fmt::format("turns of {} write or read the same elements of {}", s.text(loop->loop()->iter.name),
                        s.text(buffer));
   }
   return {};
 }
 
-void make_private(State &s, Place *loop) {
+void make_private(State &s, Place *loop, bool bound) {
   std::vector<Sym> written = buffers_written(s, loop);
   for (Sym buffer : written) {
     if (s.is_result(buffer) || is_private(s, loop, buffer)) continue;
+    const Type *type = s.type_of_buffer(buffer);
+    if (bound && type && s.text(type->scope) == "shared") continue;
     auto all = touches(s, loop);
     std::vector<Region> regions;
     for (const Touch &t : all)

@@ -195,7 +195,12 @@ void merge(State &s, Args &a) {
     if (first->loop()->loop != n->loop()->loop)
       refuse(n, "{} is {}, {} is {}", s.name_of(first), kind_name(*first->loop()), s.name_of(n), kind_name(*n->loop()));
   }
-  Sym name = s.loop_name(first, a.result(0, s.text(first->loop()->iter.name)));
+  std::vector<Sym> inner;  // the names of loops in any of them
+  for (Place *n : loops)
+    each_place(n, [&](Place *x) {
+      if (x != n && x->loop()) inner.push_back(x->loop()->iter.name);
+    });
+  Sym name = s.loop_name(first, a.result(0, s.text(first->loop()->iter.name)), inner);
   Place *made = s.tree.make_loop({name, extent_of(first), first->loop()->iter.at}, first->loop()->loop);
   for (Place *n : loops) {
     Place *part = s.tree.make_loop({name, extent_of(n), kNowhere});

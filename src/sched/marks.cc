@@ -112,17 +112,29 @@ static std::vector<const void *> around(State &s, Place *loop) {
   return out;
 }
 
+// Threads add up what they have: a reduction across them.
+static bool combines(Place *loop) {
+  std::vector<Place *> blocks = leaf_blocks(loop);
+  return std::any_of(blocks.begin(), blocks.end(), [&](Place *k) {
+    auto &axes = k->block()->axes;
+    return std::any_of(axes.begin(), axes.end(), [&](const Axis &x) {
+      return x.kind == AxisKind::Reduce && uses(x, loop->loop()->iter.name);
+    });
+  });
+}
+
 void check_marks(State &s) {
   std::vector<Place *> marked;
   each_place(s.tree.root(), [&](Place *n) {
     auto *f = n->loop();
-    if (f && (f->loop == LoopKind::Parallel || f->loop == LoopKind::Vectorize)) marked.push_back(n);
+    if (f && f->loop != LoopKind::Serial && f->loop != LoopKind::Unroll && !is_int(f->iter.extent, 1)) marked.push_back(n);
   });
   for (Place *n : marked) {
     std::vector<const void *> &seen = s.independent[n];
-    if (!seen.empty() && seen == around(s, n)) continue;
-    if (std::string why = dependence(s, n); !why.empty()) refuse(n, "{} loop: {}", kind_name(*n->loop()), why);
-    make_private(s, n);
+    bool bound = n->loop()->loop == LoopKind::Bind;
+    if ((bound && combines(n)) || (!seen.empty() && seen == around(s, n))) continue;
+    if (std::string why = dependence(s, n, bound); !why.empty()) refuse(n, "{} loop: {}", kind_name(*n->loop()), why);
+    make_private(s, n, bound);
     seen = around(s, n);
   }
 }

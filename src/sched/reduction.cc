@@ -21,6 +21,13 @@ void decompose_reduction(State &s, Args &a) {
     Place *start = start_of(s, n);
     refuse(n, "block {} has no initialiser{}", block, start ? fmt::format(": {} is it", s.name_of(start)) : "");
   }
+  each_expr_in(k.inits, [&](const Expr *e) {
+    auto *v = as<Name>(e);
+    for (const Axis &x : k.axes)
+      if (v && v->name == x.name && x.kind != AxisKind::Spatial)
+        refuse(n, "the initialiser of block {} depends on {}, which does not move with it", block, s.text(x.name));
+    return true;
+  });
   for (Place *u = n->up; u; u = u->up)
     if (u->block() && has_reduce(*u->block()))
       throw Refused{u->stmt->at,

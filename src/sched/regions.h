@@ -49,7 +49,7 @@ std::vector<Place *> consumers(State &s, Place *block);
 // `bound`: to threads, which may share what is in `shared`: mlc-sync writes their barriers.
 std::string dependence(State &s, Place *loop, bool bound = false);
 // The buffers of `loop`'s turns that could be private, each turn having one of its own, move below it.
-void make_private(State &s, Place *loop);
+void make_private(State &s, Place *loop, bool bound = false);
 
 bool has_reduce(const Block &k);
 bool has_scan(const Block &k);

@@ -1,6 +1,10 @@
 #include "sched/step.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "base/near.h"
+#include "ir/walk.h"
 #include "sched/primitives.h"
 #include "text/text.h"
 
@@ -48,11 +52,45 @@ std::string print_step(const Build &b, const Step &step) {
   return out + "}";
 }
 
+// What a block is bound to stays sums of loops times numbers and sizes, // and % of such: min(i + 1, 15) has no inverse.
+static bool affine_in(const Expr *e, const std::unordered_set<Sym> &loops) {
+  bool fixed = true;
+  each_expr(e, [&](const Expr *x) {
+    auto *n = as<Name>(x);
+    return fixed &= !n || !loops.count(n->name);
+  });
+  if (fixed || e->kind == Kind::Name) return true;
+  if (auto *u = as<Unary>(e)) return u->op == Op::Neg && affine_in(u->a, loops);
+  auto *x = as<Binary>(e);
+  if (!x || x->op == Op::Div || x->op < Op::Add) return false;
+  bool other = x->op == Op::Add || x->op == Op::Sub;  // may move as well
+  auto moves = [&](const Expr *y) {
+    return std::any_of(loops.begin(), loops.end(), [&](Sym l) { return mentions(y, l); });
+  };
+  return affine_in(x->a, loops) && affine_in(x->b, loops) && (other || !moves(x->b) || (x->op == Op::Mul && !moves(x->a)));
+}
+
+static void check_bindings(State &s) {
+  each_place(s.tree.root(), [&](Place *n) {
+    if (!n->block()) return;
+    std::unordered_set<Sym> loops;
+    for (Place *u = n->up; u && u->stmt; u = u->up) {
+      if (u->loop()) loops.insert(u->loop()->iter.name);
+      if (u->block())
+        for (const Axis &x : u->block()->axes) loops.insert(x.name);
+    }
+    for (const Axis &x : n->block()->axes)
+      if (!affine_in(x.binding, loops))
+        refuse(n, "axis {} of block {} would be bound to {}, which is not affine in loops", s.text(x.name),
+               s.text(n->block()->name), s.text(x.binding));
+  });
+}
+
 Step run_step(State &s, const Step &step, uint64_t seed, int line, bool unsafe) {
   const Primitive *p = primitive_of(s.b, step, unsafe);
   Args args(s, step, seed, line);
   p->run(s, args);
-  if (!p->quiet) check_marks(s);
+  if (!p->quiet) check_bindings(s), check_marks(s);
   for (auto &[key, h] : s.handles)
     if (h.node && h.gone.empty() && !s.tree.contains(s.tree.root(), h.node)) h.gone = print_step(s.b, step);
   return args.step();
