@@ -318,6 +318,7 @@ size_t BodyPrinter::alloc(const Alloc &a, const Stmt *next) {
     return 1;
   }
   int64_t size = std::max<int64_t>(info(t->elem).bits < 8 ? bytes : count, 1);
+  e.array = true;
   e = define_local(a.def, e);
   if (bytes >= 64) line("alignas(64) {} {}[{}];", c_type, e.ident, size);
   else line("{} {}[{}];", c_type, e.ident, size);

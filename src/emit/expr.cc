@@ -240,7 +240,7 @@ std::string ExprPrinter::store(const Load &target, const Expr *value) {
     place = r.lane.empty() ? r.element->ident : fmt::format("{}[{}]", r.element->ident, r.lane);
     buffer.mask = r.lane.empty() ? 0 : r.element->mask;
   } else if (!variable) {
-    e->seen++;
+    if (!e->array) e->seen++;
     at = position(buffer, target.index).s;
     place = fmt::format("{}[{}]", buffer.ident, at);
   }

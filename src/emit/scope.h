@@ -32,6 +32,7 @@ struct Entity {
   const Feature *memory = nullptr;    // of what is Placed, from `place` on: units of `step` bytes; of step 0, bytes
   int64_t place = 0, step = 0;
   size_t at = 0;                      // where its definition stands in the text; 0: nowhere
+  bool array = false;                 // its elements stand there: only to write them is not to use it
 };
 
 // The vectorized loop that is being printed: its turns are the lanes of vectors.

@@ -36,6 +36,11 @@ static void mark(State &s, Args &a, LoopKind kind, Sym tag = {}) {
     }
     if (spatial && reduce)
       refuse(k, "{} is used by spatial and by reduce axes of block {}", s.name_of(n), s.text(block.name));
+    std::string_view word = tag ? s.b.text(tag) : "";
+    if (reduce && (word.starts_with("blockIdx") || word.starts_with("clusterIdx")))
+      throw Refused{k->stmt->at, fmt::format("{} reduces block {}, and blocks of threads do not meet to add up what they have",
+                                             s.name_of(n), s.text(block.name)),
+                    fmt::format("bind({}, threadIdx.x), or rfactor({}, 0)", s.text(f.iter.name), s.text(f.iter.name))};
     combines |= reduce;
     if (reduce && !block.inits.empty() && !starts_at_identity(s, k, combine_of(s, k)))
       refuse(k, "block {} starts from a value that each thread would add: it should start from the identity",
