@@ -402,6 +402,8 @@ void loop_partition(State &s, Args &a) {
   a.expect_results(parts.size(), parts.size());
   Build &b = s.b;
   const For old = *loop->loop();
+  if (old.loop == LoopKind::Bind)
+    refuse(loop, "loop {} is {} already; partition it first, then mark what it became", s.text(old.iter.name), kind_name(old));
   Known known(s, loop);
   X n{b, old.iter.extent}, sum = lit(b, int64_t{0});
   std::optional<size_t> open;

@@ -283,6 +283,16 @@ void reverse_compute_at(State &s, Args &a) {
   std::vector<Sym> made;
   for (Place *p : under) {
     if (!p->block()) refuse(p, "{} is no block", s.name_of(p));
+    if (const Block &maker = *p->block(); maker.guard) {  // what it leaves out is outside of its axes, and no more
+      Known inside(s, p);
+      for (const Axis &x : maker.axes) {
+        inside.bounds.assume(s.b.binary(Op::Ge, x.binding, s.b.integer(0)));
+        inside.bounds.assume(s.b.binary(Op::Lt, x.binding, x.domain));
+      }
+      if (!prove(s.b, maker.guard, inside))
+        refuse(p, "the guard {} of block {} leaves out more than what is outside of its axes: what a turn of {} makes is not known",
+               s.text(maker.guard), s.text(maker.name), s.name_of(loop));
+    }
     for (Sym w : buffers_written(s, p))
       if (reads(s, n, w)) made.push_back(w);
     // A turn must have finished what it made.
