@@ -10,114 +10,158 @@
 namespace mlc {
 namespace {
 
-// What is the same for every model: $P is its name.
-constexpr std::string_view kHead = R"(#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
+// What is the same for every model: $P is its name. Of the C library: containers of C++ take longer to compile than a model.
+constexpr std::string_view kHead = R"(#include <chrono>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 $CUDA#include "$P.h"
 
 namespace {
 
-[[noreturn]] void die(const std::string &message) {
-  std::fprintf(stderr, "$P_main: error: %s\n", message.c_str());
-  std::exit(1);
+[[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("$P_main: error: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  exit(1);
 }
 
-struct Buffer {  // aligned to 64 bytes
-  std::unique_ptr<void, void (*)(void *)> memory;
-  size_t bytes;
-  explicit Buffer(size_t n) : memory(std::aligned_alloc(64, (n + 64) / 64 * 64), std::free), bytes(n) {
-    if (!memory) die("no memory for " + std::to_string(n) + " bytes");
-    std::memset(memory.get(), 0, n);
+struct Buffer {  // zeros, aligned to 64 bytes
+  unsigned char *data = nullptr;
+  size_t bytes = 0;
+  explicit Buffer(size_t n) { resize(n); }
+  Buffer(Buffer &&b) : data(b.data), bytes(b.bytes) { b.data = nullptr; }
+  ~Buffer() { free(data); }
+  void resize(size_t n) {  // loses what is there
+    free(data);
+    data = static_cast<unsigned char *>(aligned_alloc(64, (n + 64) / 64 * 64));
+    if (!data) die("no memory for %zu bytes", n);
+    memset(data, 0, n);
+    bytes = n;
   }
-  void *data() const { return memory.get(); }
 };
 
-$DEVICEstruct Array {
-  std::vector<int64_t> dims;
+$DEVICEconstexpr size_t kMostDims = 64;
+struct Array {
+  size_t rank;
+  int64_t dims[kMostDims];
   Buffer buffer;
 };
 
-[[maybe_unused]] std::string text(const std::vector<int64_t> &dims) {
-  std::string s = "[";
-  for (size_t i = 0; i < dims.size(); i++) s += (i ? ", " : "") + std::to_string(dims[i]);
-  return s + "]";
+struct Text {
+  char s[2048];
+};
+[[maybe_unused]] Text text(const int64_t *dims, size_t rank) {
+  Text t = {"["};
+  size_t at = 1;
+  for (size_t i = 0; i < rank; i++)
+    at += size_t(snprintf(t.s + at, sizeof t.s - at, "%s%lld", i ? ", " : "", static_cast<long long>(dims[i])));
+  snprintf(t.s + at, sizeof t.s - at, "]");
+  return t;
 }
 
-std::string read_file(const std::string &path) {
-  std::FILE *f = std::fopen(path.c_str(), "rb");
-  if (!f) die(path + ": cannot be opened");
-  std::string s;
-  char part[65536];
-  for (size_t n; (n = std::fread(part, 1, sizeof part, f)) > 0;) s.append(part, n);
-  if (std::ferror(f)) die(path + ": cannot be read");
-  std::fclose(f);
-  return s;
+[[maybe_unused]] void expect_dims(const char *path, const Array &a, const int64_t *want) {
+  if (memcmp(a.dims, want, a.rank * sizeof *want))
+    die("%s: expected dimensions %s, found %s", path, text(want, a.rank).s, text(a.dims, a.rank).s);
 }
 
-// The value behind 'key': in the header of an .npy file, up to `end`.
-std::string field(const std::string &path, const std::string &header, const std::string &key, char begin, char end) {
-  size_t at = header.find("'" + key + "':");
-  at = at == header.npos ? at : header.find_first_not_of(' ', at + key.size() + 3);
-  if (at == header.npos || (begin && header[at] != begin)) die(path + ": its header has no " + key);
-  size_t from = begin ? at + 1 : at, to = header.find(end, from);
-  if (to == header.npos) die(path + ": its header ends too early");
-  return header.substr(from, to - from);
+[[maybe_unused]] Buffer read_file(const char *path) {
+  FILE *f = fopen(path, "rb");
+  if (!f) die("%s: cannot be opened", path);
+  size_t size = 0, room = 65536;
+  char *all = static_cast<char *>(malloc(room));
+  for (size_t n; all && (n = fread(all + size, 1, room - size, f)) > 0;)
+    if ((size += n) == room) all = static_cast<char *>(realloc(all, room *= 2));
+  if (!all) die("no memory for %zu bytes", room);
+  if (ferror(f)) die("%s: cannot be read", path);
+  fclose(f);
+  Buffer b(size);
+  memcpy(b.data, all, size);
+  free(all);
+  return b;
+}
+
+// The value behind 'key': in the header of an .npy file, up to `end`, which a zero takes the place of.
+char *field(const char *path, char *header, const char *key, char begin, char end) {
+  char *at = strstr(header, key);
+  if (at) at += strlen(key), at += strspn(at, " ");
+  if (!at || (begin && *at != begin)) die("%s: its header has no %s", path, key);
+  if (begin) at++;
+  char *to = strchr(at, end);
+  if (!to) die("%s: its header ends too early", path);
+  *to = 0;
+  return at;
+}
+bool same_type(const char *found, const char *wanted) {
+  return !strcmp(found, wanted) || (wanted[0] == '|' && found[0] && !strcmp(found + 1, wanted + 1));
 }
 
 // Row-major elements of type `descr` (numpy's name), `size` bytes each, of `rank` dimensions.
-[[maybe_unused]] Array read_npy(const std::string &path, const std::string &descr, size_t size, size_t rank) {
-  std::string s = read_file(path);
-  if (s.size() < 10 || s.compare(0, 6, "\x93NUMPY") != 0) die(path + ": no .npy file");
-  auto byte = [&](size_t i) { return size_t(static_cast<unsigned char>(s[i])); };
-  size_t start = s[6] == 1 ? 10 : 12, length = byte(8) | byte(9) << 8;
-  if (s[6] != 1) {
-    if (s.size() < 12) die(path + ": no .npy file");
-    length |= byte(10) << 16 | byte(11) << 24;
+[[maybe_unused]] Array read_npy(const char *path, const char *descr, size_t size, size_t rank) {
+  const Buffer file = read_file(path);
+  const unsigned char *s = file.data;
+  const bool longer = file.bytes >= 12 && s[6] != 1;
+  if (file.bytes < 10 || memcmp(s, "\x93NUMPY", 6) || (s[6] != 1 && !longer)) die("%s: no .npy file", path);
+  const size_t start = longer ? 12 : 10, few = size_t(s[8]) | size_t(s[9]) << 8;
+  const size_t length = longer ? few | size_t(s[10]) << 16 | size_t(s[11]) << 24 : few;
+  if (length > file.bytes - start) die("%s: its header ends too early", path);
+  Buffer header[3] = {Buffer(length + 1), Buffer(length + 1), Buffer(length + 1)};
+  char *copies[3];
+  for (int i = 0; i < 3; i++) {
+    copies[i] = reinterpret_cast<char *>(header[i].data);
+    memcpy(copies[i], s + start, length);
   }
-  if (length > s.size() - start) die(path + ": its header ends too early");
-  std::string header = s.substr(start, length), type = field(path, header, "descr", '\'', '\'');
-  if (type != descr && !(descr[0] == '|' && type.substr(1) == descr.substr(1)))
-    die(path + ": expected elements of type " + descr + ", found " + type);
-  std::vector<int64_t> dims;
+  const char *type = field(path, copies[0], "'descr':", '\'', '\'');
+  if (!same_type(type, descr)) die("%s: expected elements of type %s, found %s", path, descr, type);
+  Array a{0, {}, Buffer(0)};
   size_t count = 1;
-  std::string shape = field(path, header, "shape", '(', ')');
-  for (const char *p = shape.c_str(); *p;) {
-    char *end;
-    long long d = std::strtoll(p, &end, 10);
+  for (char *p = field(path, copies[1], "'shape':", '(', ')'), *end; *p; p = end + strspn(end, ", ")) {
+    const long long d = strtoll(p, &end, 10);
     if (end == p) break;
-    if (d < 0 || (d > 0 && count > (size_t(1) << 48) / size_t(d))) die(path + ": the file is too short for its shape");
-    dims.push_back(d), count *= size_t(d);
-    for (p = end; *p == ',' || *p == ' ';) p++;
+    if (a.rank == kMostDims) die("%s: expected at most %zu dimensions", path, kMostDims);
+    if (d < 0 || (d > 0 && count > (size_t(1) << 48) / size_t(d))) die("%s: the file is too short for its shape", path);
+    a.dims[a.rank++] = d, count *= size_t(d);
   }
-  if (dims.size() != rank) die(path + ": expected " + std::to_string(rank) + " dimensions, found " + text(dims));
-  if (field(path, header, "fortran_order", 0, ',') == "True" && dims.size() > 1)
-    die(path + ": its elements are in column-major order");
-  if (s.size() - start - length < count * size) die(path + ": the file is too short for its shape");
-  Array a{dims, Buffer(count * size)};
-  std::memcpy(a.buffer.data(), s.data() + start + length, count * size);
+  if (a.rank != rank) die("%s: expected %zu dimensions, found %s", path, rank, text(a.dims, a.rank).s);
+  if (!strcmp(field(path, copies[2], "'fortran_order':", 0, ','), "True") && rank > 1)
+    die("%s: its elements are in column-major order", path);
+  if (file.bytes - start - length < count * size) die("%s: the file is too short for its shape", path);
+  a.buffer.resize(count * size);
+  memcpy(a.buffer.data, s + start + length, count * size);
   return a;
 }
 
-[[maybe_unused]] void write_npy(const std::string &path, const std::string &descr, const std::vector<int64_t> &dims,
-                                const void *data, size_t bytes) {
-  std::string shape;
-  for (int64_t d : dims) shape += std::to_string(d) + ",";
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  header.append(63 - (header.size() + 10) % 64, ' ') += '\n';
-  std::string head("\x93NUMPY\x01\x00", 8);
-  head += char(header.size() & 255), head += char(header.size() >> 8);
-  std::FILE *f = std::fopen(path.c_str(), "wb");
-  bool ok = f && std::fwrite(head.data(), 1, head.size(), f) == head.size() &&
-            std::fwrite(header.data(), 1, header.size(), f) == header.size() && std::fwrite(data, 1, bytes, f) == bytes;
-  if (!f || std::fclose(f) != 0 || !ok) die(path + ": cannot be written");
+// Output i of `count`: to the path that `pattern` says.
+[[maybe_unused]] void write_npy(const char *pattern, size_t i, size_t count, const char *descr, const int64_t *dims,
+                                size_t rank, const void *data, size_t bytes) {
+  const char *number = strstr(pattern, "%d");
+  if (!number && count > 1) die("-o %s: expected a %%d in the name for %zu outputs", pattern, count);
+  char path[4096], header[4096] = "\x93NUMPY\x01";
+  const int stem = number ? int(number - pattern) : 0;
+  if (number) snprintf(path, sizeof path, "%.*s%zu%s", stem, pattern, i, number + 2);
+  else snprintf(path, sizeof path, "%s", pattern);
+  size_t n = 10;
+  n += size_t(snprintf(header + n, sizeof header - n, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr));
+  for (size_t d = 0; d < rank; d++)
+    n += size_t(snprintf(header + n, sizeof header - n, "%lld,", static_cast<long long>(dims[d])));
+  n += size_t(snprintf(header + n, sizeof header - n, "), }"));
+  while (n % 64 != 63) header[n++] = ' ';
+  header[n++] = '\n';
+  header[8] = char((n - 10) & 255), header[9] = char((n - 10) >> 8);
+  FILE *f = fopen(path, "wb");
+  const bool ok = f && fwrite(header, 1, n, f) == n && (!bytes || fwrite(data, 1, bytes, f) == bytes);
+  if (!f || fclose(f) || !ok) die("%s: cannot be written", path);
+}
+
+int by_size(const void *a, const void *b) {
+  const double x = *static_cast<const double *>(a), y = *static_cast<const double *>(b);
+  return (x > y) - (x < y);
 }
 )";
 
@@ -130,43 +174,40 @@ constexpr std::string_view kCudaHead = R"(#if defined(__CUDACC__)
 )";
 // The exit code is its own where there is no device to run on.
 constexpr std::string_view kDevice = R"(struct DeviceBuffer {  // device memory
-  void *memory = nullptr;
+  void *data = nullptr;
   explicit DeviceBuffer(size_t n) {
-    const cudaError_t e = cudaMalloc(&memory, n + 64);
+    const cudaError_t e = cudaMalloc(&data, n + 64);
     if (e == cudaSuccess) return;
     const bool none = e == cudaErrorInsufficientDriver || e == cudaErrorNoDevice || e == cudaErrorStubLibrary;
-    std::fprintf(stderr, "$P_main: error: %s: %s\n", none ? "no device" : "no device memory", cudaGetErrorString(e));
-    std::exit(none ? 3 : 1);
+    fprintf(stderr, "$P_main: error: %s: %s\n", none ? "no device" : "no device memory", cudaGetErrorString(e));
+    exit(none ? 3 : 1);
   }
   DeviceBuffer(const DeviceBuffer &) = delete;
-  ~DeviceBuffer() { cudaFree(memory); }
-  void *data() const { return memory; }
+  ~DeviceBuffer() { cudaFree(data); }
 };
 
 )";
 
 constexpr std::string_view kPack = R"(
 // Elements of `bits` bits, in .npy files one a byte, packed from the low bits; and back.
-size_t packed_bytes(size_t n, int bits) { return (n * size_t(bits) + 7) / 8; }
 [[maybe_unused]] void pack(Buffer &b, int bits) {
-  unsigned char *p = static_cast<unsigned char *>(b.data());
   const size_t each = size_t(8 / bits), n = b.bytes;
   const unsigned mask = (1u << bits) - 1;
   for (size_t i = 0; i < n; i++) {
-    const unsigned v = p[i] & mask;
+    const unsigned v = b.data[i] & mask;
     const size_t at = i / each, shift = i % each * size_t(bits);
-    p[at] = static_cast<unsigned char>((shift ? p[at] : 0u) | v << shift);
+    b.data[at] = static_cast<unsigned char>((shift ? b.data[at] : 0u) | v << shift);
   }
-  b.bytes = packed_bytes(n, bits);
+  b.bytes = (n * size_t(bits) + 7) / 8;
 }
-[[maybe_unused]] std::vector<unsigned char> unpack(const void *data, size_t n, int bits, bool sign) {
+[[maybe_unused]] Buffer unpack(const void *data, size_t n, int bits, bool sign) {
   const unsigned char *p = static_cast<const unsigned char *>(data);
-  std::vector<unsigned char> out(n);
+  Buffer out(n);
   const size_t each = size_t(8 / bits);
   for (size_t i = 0; i < n; i++) {
     unsigned v = p[i / each] >> i % each * size_t(bits) & ((1u << bits) - 1);
     if (sign && v >> (bits - 1)) v |= 255u << bits;
-    out[i] = static_cast<unsigned char>(v);
+    out.data[i] = static_cast<unsigned char>(v);
   }
   return out;
 }
@@ -178,16 +219,9 @@ int64_t floor_div(int64_t a, int64_t b) { return b ? a / b - (a % b && (a < 0) !
 constexpr std::string_view kFloorMod = R"(
 int64_t floor_mod(int64_t a, int64_t b) { return b ? a - b * floor_div(a, b) : 0; }
 )";
-
-constexpr std::string_view kLast = R"(
-[[maybe_unused]] std::string out_path(const std::string &pattern, size_t i, size_t count) {
-  size_t at = pattern.find("%d");
-  if (at != pattern.npos) return pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
-  if (count > 1) die("-o " + pattern + ": expected a %d in the name for " + std::to_string(count) + " outputs");
-  return pattern;
-}
-
-}  // namespace
+constexpr std::string_view kMinMax = R"(
+[[maybe_unused]] int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+[[maybe_unused]] int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 )";
 
 std::string descr(DType t) {
@@ -220,7 +254,8 @@ class MainPrinter {
     if (packs_) s += kPack;
     if (divides_) s += kFloorDiv;
     if (remainders_) s += std::string_view(kFloorMod).substr(1);
-    return s + std::string(kLast) + body;
+    if (compares_) s += kMinMax;
+    return s + "\n}  // namespace\n" + body;
   }
 
  private:
@@ -252,7 +287,7 @@ class MainPrinter {
       }
     }
     if (auto *c = as<Call>(e); c && c->args.size() == 2)
-      return fmt::format("std::{}<int64_t>({}, {})", b_.text(c->callee), expr(c->args[0]), expr(c->args[1]));
+      return compares_ = true, fmt::format("{}({}, {})", b_.text(c->callee), expr(c->args[0]), expr(c->args[1]));
     return "0";
   }
 
@@ -290,56 +325,57 @@ class MainPrinter {
       if (!x.def.type->tensor || x.def.type->dims.empty()) continue;
       std::string list;
       for (const Expr *e : x.def.type->dims) list += (list.empty() ? "" : ", ") + expr(e);
-      line("if (const std::vector<int64_t> want = {{{}}}; x{}.dims != want)", list, i);
-      line("  die(files[{}] + \": expected dimensions \" + text(want) + \", found \" + text(x{}.dims));", i, i);
+      line("const int64_t want{}[] = {{{}}};", i, list);
+      line("expect_dims(files[{0}], x{0}, want{0});", i);
     }
   }
 
   std::string main_body() {
     size_t inputs = model_.inputs.size();
     out_ = "\nint main(int argc, char **argv) {\n";
-    line("std::vector<std::string> files;");
-    line("std::string pattern{};", has_file() ? fmt::format(", weight_path") : "");
+    if (inputs) line("const char *files[{}] = {{}};", inputs);
+    line("const char *pattern = nullptr{};", has_file() ? ", *weight_path = nullptr" : "");
+    line("int found = 0;");
     line("long repeat = 1;");
     line("for (int i = 1; i < argc; i++) {{");
-    line("  const std::string a = argv[i];");
+    line("  const char *a = argv[i];");
     line("  const bool more = i + 1 < argc;");
-    line("  if (a == \"--repeat\" && more) repeat = std::strtol(argv[++i], nullptr, 10);");
-    if (has_file()) line("  else if (a == \"--weights\" && more) weight_path = argv[++i];");
-    line("  else if (a == \"-o\" && more) pattern = argv[++i];");
-    line("  else if (a.size() > 1 && a[0] == '-') die(\"unknown option \" + a);");
-    line("  else files.push_back(a);");
+    line("  if (!strcmp(a, \"--repeat\") && more) repeat = strtol(argv[++i], nullptr, 10);");
+    if (has_file()) line("  else if (!strcmp(a, \"--weights\") && more) weight_path = argv[++i];");
+    line("  else if (!strcmp(a, \"-o\") && more) pattern = argv[++i];");
+    line("  else if (a[0] == '-' && a[1]) die(\"unknown option %s\", a);");
+    line("  else{};", inputs ? fmt::format(" if (found++ < {}) files[found - 1] = a", inputs) : " found++");
     line("}}");
-    line("if (repeat < 1) die(\"--repeat: expected a number of at least 1\");");
-    line("if (files.size() != {}) die(\"expected {} input file{}, found \" + std::to_string(files.size()));", inputs,
-         inputs, inputs == 1 ? "" : "s");
+    line("if (repeat < 1 || repeat > 100000000) die(\"--repeat: expected a number from 1 to 100000000\");");
+    line("if (found != {0}) die(\"expected {0} input file{1}, found %d\", found);", inputs, inputs == 1 ? "" : "s");
     line("{}_in in = {{}};", p_);
     for (size_t i = 0; i < inputs; i++) input(i, model_.inputs[i]);
     solve();
     line("{}_context context;", p_);
     if (has_file()) {
       out_ += "#ifdef WEIGHTS\n";
-      line("if (weight_path.empty()) weight_path = WEIGHTS;");
+      line("if (!weight_path) weight_path = WEIGHTS;");
       out_ += "#endif\n";
-      line("if (weight_path.empty()) {{");
-      line("  const std::string self = argv[0];");
-      line("  weight_path = self.substr(0, self.rfind('/') + 1) + \"{}.weights\";", p_);
+      line("char beside[4096];  // the program");
+      line("if (!weight_path) {{");
+      line("  const char *slash = strrchr(argv[0], '/');");
+      line("  const int folder = slash ? int(slash + 1 - argv[0]) : 0;");
+      line("  snprintf(beside, sizeof beside, \"%.*s{}.weights\", folder, argv[0]);", p_);
+      line("  weight_path = beside;");
       line("}}");
-      line("const std::string file = read_file(weight_path);");
-      line("const Buffer weights(file.size());");
-      line("std::memcpy(weights.data(), file.data(), file.size());");
-      line("int code = {}_init(&context, weights.data(), weights.bytes, nullptr);", p_);
+      line("const Buffer weights = read_file(weight_path);");
+      line("int code = {}_init(&context, weights.data, weights.bytes, nullptr);", p_);
     } else {
       line("int code = {}_init(&context, nullptr, 0, nullptr);", p_);
     }
-    line("if (code) die({}_error(code));", p_);
+    line("if (code) die(\"%s\", {}_error(code));", p_);
     line("const size_t arena_bytes = {}_arena_bytes({}, 1);", p_, model_.dims.empty() ? "nullptr" : "&in.dims");
     line("if (!arena_bytes) die(\"a dimension is too large\");");
     line("const {}Buffer arena(arena_bytes);", o_.cuda ? "Device" : "");
     if (o_.cuda && !model_.weights.empty()) {
       line("const DeviceBuffer device_weights({}_WEIGHTS_BYTES);", p_);
-      line("code = {}_upload(&context, device_weights.data(), nullptr);", p_);
-      line("if (code) die({}_error(code));", p_);
+      line("code = {}_upload(&context, device_weights.data, nullptr);", p_);
+      line("if (code) die(\"%s\", {}_error(code));", p_);
     }
     line("{}_out out = {{}};", p_);
     bool capacity = false;
@@ -355,34 +391,35 @@ class MainPrinter {
       std::string n = x.most ? expr(x.most) : count(x);
       line("const Buffer y{}(size_t({}) * {});", i, n, element_bytes(x));
       if (x.capacity) line("out.{}_capacity = {};", x.member, n);
-      line("out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
+      line("out.{} = reinterpret_cast<{} *>(y{}.data);", x.member, c_storage(x.def.type->elem), i);
     }
     if (capacity) {
       line("for (int64_t room = 4096;; room *= 4) {{  // until the outputs whose size is data have room");
       for (size_t i = 0; i < model_.outputs.size(); i++) {
         const Port &x = model_.outputs[i];
         if (!x.capacity || x.most) continue;
-        line("  y{} = Buffer(size_t(room) * {});", i, element_bytes(x));
-        line("  out.{} = static_cast<{} *>(y{}.data());", x.member, c_storage(x.def.type->elem), i);
+        line("  y{}.resize(size_t(room) * {});", i, element_bytes(x));
+        line("  out.{} = reinterpret_cast<{} *>(y{}.data);", x.member, c_storage(x.def.type->elem), i);
         line("  out.{}_capacity = room;", x.member);
       }
-      line("  code = {}_run(&context, &in, &out, arena.data());", p_);
+      line("  code = {}_run(&context, &in, &out, arena.data);", p_);
       line("  if (code != {} || room > INT64_C(1) << 40) break;", model_.capacity_code);
       line("}}");
-      line("if (code) die({}_error(code));", p_);
+      line("if (code) die(\"%s\", {}_error(code));", p_);
     }
-    line("std::vector<double> times;");
+    line("const Buffer memory(size_t(repeat) * sizeof(double));");
+    line("double *const times = reinterpret_cast<double *>(memory.data);");
     line("for (long i = 0; i < repeat; i++) {{");
     line("  const auto start = std::chrono::steady_clock::now();");
-    line("  code = {}_run(&context, &in, &out, arena.data());", p_);
+    line("  code = {}_run(&context, &in, &out, arena.data);", p_);
     line("  const auto end = std::chrono::steady_clock::now();");
-    line("  times.push_back(std::chrono::duration<double, std::micro>(end - start).count());");
-    line("  if (code) die({}_error(code));", p_);
+    line("  times[i] = std::chrono::duration<double, std::micro>(end - start).count();");
+    line("  if (code) die(\"%s\", {}_error(code));", p_);
     line("}}");
-    line("std::sort(times.begin(), times.end());");
+    line("qsort(times, size_t(repeat), sizeof *times, by_size);");
     line("const char *plural = repeat == 1 ? \"\" : \"s\";");
-    line("std::printf(\"{}: %.3f us, the median of %ld run%s\\n\", times[times.size() / 2], repeat, plural);", p_);
-    line("if (pattern.empty()) return 0;");
+    line("printf(\"{}: %.3f us, the median of %ld run%s\\n\", times[repeat / 2], repeat, plural);", p_);
+    line("if (!pattern) return 0;");
     outputs();
     out_ += "}\n";
     return out_;
@@ -406,8 +443,8 @@ class MainPrinter {
          element_bytes(x), x.def.type->rank());
     if (packed(x)) line("pack(x{}.buffer, {});", i, info(t).bits);
     std::string_view c = c_storage(t);
-    if (x.def.type->tensor) line("in.{} = static_cast<{} *>(x{}.buffer.data());", x.member, c, i);
-    else line("in.{} = *static_cast<const {} *>(x{}.buffer.data());", x.member, c, i);
+    if (x.def.type->tensor) line("in.{} = reinterpret_cast<{} *>(x{}.buffer.data);", x.member, c, i);
+    else line("in.{} = *reinterpret_cast<const {} *>(x{}.buffer.data);", x.member, c, i);
   }
 
   void outputs() {
@@ -417,21 +454,20 @@ class MainPrinter {
       DType t = x.def.type->elem;
       std::string bytes = data;
       if (packed(x))
-        bytes = fmt::format("unpack({}, size_t({}), {}, {}).data()", data, elements, info(t).bits, is_signed(t));
-      line("write_npy(out_path(pattern, {}, {}), \"{}\", {}, {}, size_t({}) * {});", index++, n, descr(t), dims, bytes,
-           elements, element_bytes(x));
+        bytes = fmt::format("unpack({}, size_t({}), {}, {}).data", data, elements, info(t).bits, is_signed(t));
+      line("write_npy(pattern, {}, {}, \"{}\", {}, {}, {}, size_t({}) * {});", index++, n, descr(t), dims,
+           x.def.type->tensor ? x.def.type->rank() : 0, bytes, elements, element_bytes(x));
     };
     for (const Port &x : model_.outputs) {
       if (!x.def.type->tensor) {
-        put(x, "&out." + x.member, "{}", "1");
+        put(x, "&out." + x.member, "nullptr", "1");
         continue;
       }
-      std::string dims, elements;
-      for (size_t d = 0; d < x.def.type->rank(); d++) {
-        std::string one = fmt::format("out.{}_dims[{}]", x.member, d);
-        dims += (d ? ", " : "") + one, elements += (d ? " * " : "") + one;
-      }
-      put(x, "out." + x.member, "{" + dims + "}", elements.empty() ? "1" : elements);
+      std::string elements;
+      for (size_t d = 0; d < x.def.type->rank(); d++)
+        elements += fmt::format("{}out.{}_dims[{}]", d ? " * " : "", x.member, d);
+      put(x, "out." + x.member, elements.empty() ? "nullptr" : fmt::format("out.{}_dims", x.member),
+          elements.empty() ? "1" : elements);
     }
     for (size_t i = 0; i < model_.inputs.size(); i++) {
       const Port &x = model_.inputs[i];
@@ -444,7 +480,7 @@ class MainPrinter {
   const std::string p_;
   const CppOptions &o_;
   std::string out_;
-  bool packs_ = false, divides_ = false, remainders_ = false;
+  bool packs_ = false, divides_ = false, remainders_ = false, compares_ = false;
 };
 
 }  // namespace
