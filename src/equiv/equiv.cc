@@ -376,9 +376,12 @@ EquivReport Pair::compare() {
   if (!exact && !close)
     return refuse(drawn ? fmt::format("nothing was compared: both modules refuse every input, such as: {}", refusal)
                         : "no sizes give inputs of at most --elements");
-  if (!compared)
-    return refuse(fmt::format("nothing was compared: all outputs are empty at the sizes that {}",
-                              refusal.empty() ? "were drawn" : "neither refuses, the others with: " + refusal));
+  if (!compared) {
+    EquivReport r = refuse(fmt::format("nothing was compared: all outputs are empty at the sizes that {}",
+                                       refusal.empty() ? "were drawn" : "neither refuses, the others with: " + refusal));
+    r.empty = refusal.empty();
+    return r;
+  }
   std::string text = fmt::format("same: {} runs exact", exact);
   if (close)
     text += fmt::format(", {} within the bound of reordered sums (largest difference {:.2g}, allowed {:.2g})", close,
@@ -457,17 +460,17 @@ EquivReport equiv(const EquivSide &a, const EquivSide &b, const EquivOptions &op
     r.usage = no_such_size(size, a.b.text(pairs[0].first->name), known);
     return r;
   }
-  EquivReport all{true, "", "", -1, kNowhere};
+  EquivReport all{true, "", "", -1, kNowhere}, empty;
+  size_t compared = 0;
   for (auto [x, y] : pairs) {
     EquivReport r = Pair(options, Side{a, x}, Side{b, y}).compare();
-    std::string name = pairs.size() > 1 ? fmt::format("@{}: ", a.b.text(x->name)) : "";
-    if (!r.same) {
-      r.text = name + r.text;
-      return r;
-    }
-    all.text += (all.text.empty() ? "" : "\n") + name + r.text;
+    r.text = (pairs.size() > 1 ? fmt::format("@{}: ", a.b.text(x->name)) : "") + r.text;
+    if (!r.same && !r.empty) return r;
+    compared += r.same;
+    all.text += (all.text.empty() ? "" : "\n") + r.text;
+    if (r.empty && !empty.empty) empty = r;
   }
-  return all;
+  return compared ? all : empty;
 }
 
 }  // namespace mlc

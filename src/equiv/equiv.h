@@ -35,6 +35,7 @@ struct EquivReport {
   std::string usage;     // not empty: the options do not fit the functions
   int side = -1;         // 0 or 1: `text` is about this place of that module
   uint32_t at = kNowhere;
+  bool empty = false;    // no output has an element at the sizes that were tried
 };
 
 // Without `entry`: the function that a user means (ir/module.h, entry_to_run); in a module of several kernels, all that
