@@ -1,4 +1,5 @@
 // dispatch: operators and kernels become calls of library functions whose description they are.
+#include "base/first_error.h"
 #include "base/shipped.h"
 #include "check/check.h"
 #include "dispatch/dispatch.h"
@@ -35,7 +36,8 @@ bool add_library(Build &b, const std::string &name, std::vector<Module> &all, Di
     return false;
   }
   if (!read(b, *source, m, own) || !check(b, m, own)) {
-    diag.error(kNowhere, "{}: {}", name, own.messages().empty() ? "no module" : own.messages()[0]);
+    std::string why = first_error(own);
+    diag.error(kNowhere, "{}", why.empty() ? name + ": no module" : why);
     return false;
   }
   all.push_back(std::move(m));

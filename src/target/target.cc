@@ -1,11 +1,10 @@
 #include "target/target.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <map>
 
-#include "base/near.h"
+#include "base/first_error.h"
 #include "base/shipped.h"
 #include "target/valid.h"
 #include "text/text.h"
@@ -37,19 +36,6 @@ std::string placed(const Source &source, uint32_t at, std::string_view message) 
   if (at == kNowhere) return fmt::format("{}: {}", source.name, message);
   auto p = source.place(at);
   return fmt::format("{}:{}:{}: {}", source.name, p.line, p.column, message);
-}
-
-// The first error, `FILE:LINE:COL: error: message [mlc-target]` and the line that it is about, as placed() has it.
-std::string first_error(Diag &diag) {
-  char *text = nullptr;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  diag.print(to);
-  fclose(to);
-  std::string line(text, std::min(std::string_view(text, size).find(" [mlc-target]"), size));
-  free(text);
-  if (size_t at = line.find(" error: "); at != line.npos) line.erase(at, strlen(" error:"));
-  return line;
 }
 
 // Texts stay where names and strings of the module point into them.
