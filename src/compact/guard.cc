@@ -5,7 +5,7 @@
 //       y[j0 * 16 + j1] = ..                             y[j0 * 16 + j1] = ..
 //
 // What always holds is gone, a bound of a serial loop's own variable becomes the loop's. In a vectorize loop it stays
-// inside: a mask of lanes. Loops bound to tags keep their extents; the outermost one of a tag stays outside.
+// inside, a mask of lanes; outside goes that there is a first lane. Loops bound to tags keep their extents; the outermost one of a tag stays outside.
 #include "arith/prove.h"
 #include "arith/scope.h"
 #include "arith/simplify.h"
@@ -101,8 +101,10 @@ class Lifter {
     known_.pop(mark);
     if (body.empty()) return;
     const Expr *extent = f.iter.extent, *outside = nullptr;
+    Out allocs;  // nothing is seen of them without the rest
+    while (!body.empty() && body[0]->kind == Kind::Alloc) allocs.push_back(body[0]), body = body.subspan(1);
     auto *i = body.size() == 1 ? as<If>(body[0]) : nullptr;
-    if (i && !i->has_else && i->comment.empty() && !launch) {
+    if (i && !i->has_else && (i->comment.empty() || (!allocs.empty() && i->body[0]->comment.empty())) && !launch) {
       std::vector<const Expr *> parts;
       conjuncts(i->cond, parts);
       const Expr *kept = nullptr;
@@ -111,10 +113,16 @@ class Lifter {
         if (!anywhere(e)) kept = both(b_, kept, e);
         else if (!mentions(e, f.iter.name)) outside = both(b_, outside, e);
         else if (f.loop == LoopKind::Serial && (end = end_of(b_, f.iter.name, e, known_))) extent = least(extent, end);
-        else kept = both(b_, kept, e);
+        else kept = both(b_, kept, e), outside = both(b_, outside, first_lane(f, e));
       }
       body = kept ? b_.stmts({edited(b_, *i, [&](If &n) { n.cond = kept; })}) : i->body;
+      if (!kept && !i->comment.empty()) {
+        Out named(body.begin(), body.end());
+        named[0] = commented(b_, named[0], i->comment);
+        body = b_.list(named);
+      }
     }
+    if (!allocs.empty()) allocs.insert(allocs.end(), body.begin(), body.end()), body = b_.list(allocs);
     Stmts done = b_.stmts({edited(b_, f, [&](For &n) { n.body = body, n.iter.extent = extent; })});
     if (is_int(extent, 1) && f.loop != LoopKind::Bind && dissolves(f, body)) {
       Stmts once = substitute(b_, body, {{f.iter.name, b_.integer(0)}});
@@ -129,6 +137,13 @@ class Lifter {
     If around{{}, outside, b_.list(all), {}, false};
     around.comment = comment;
     out.push_back(b_.make(around));
+  }
+
+  // What holds of the first lane if it holds of any, c * 16 < n of c * 16 + i1 < n; null: nothing that is not known.
+  const Expr *first_lane(const For &f, const Expr *cond) {
+    if (f.loop != LoopKind::Vectorize || !end_of(b_, f.iter.name, cond, known_)) return nullptr;
+    const Expr *first = simplify(b_, substitute(b_, cond, {{f.iter.name, b_.integer(0)}}), known_);
+    return prove(b_, first, known_) ? nullptr : first;
   }
 
   // A loop of one turn says nothing, unless it has attributes or bounds the life of a name.
