@@ -32,7 +32,7 @@ BodyPrinter::BodyPrinter(Unit &unit, const Module &m, const Func &f)
   enter(scope.bounds, f);
   for (const char *word : {"failed", "ok", "elements"}) scope.namer.reserve(word);
   exprs.fail = [this](uint32_t at, std::string message) { fail(at, std::move(message)); };
-  exprs.scalar_function = [this](const Func *g, int lanes) { return u_.scalar(g, lanes, exprs.has_fma); };
+  exprs.scalar_function = [this](const Func *g, int lanes) { return u_.scalar(g, lanes, exprs.fma); };
   exprs.library = [this, fused = has_fma_licence(b_, f.notes.attrs)](std::string_view name, DType t) {
     return u_.library(name, t, fused);
   };

@@ -115,7 +115,7 @@ Text ExprPrinter::primitive(std::string_view name, DType t, const std::vector<Te
       return r;
     }
     if (name == "fma")
-      return rounded(t, helper(has_fma ? "fma_native" : "fma", computed, {args[0].s, args[1].s, args[2].s}));
+      return rounded(t, helper(fma, computed, {args[0].s, args[1].s, args[2].s}));
     Text r = args.size() == 2 ? of2(name, computed, args[0], args[1]) : of(name, computed, args[0]);
     return rounded(t, r);
   }

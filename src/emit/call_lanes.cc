@@ -123,7 +123,7 @@ Text ExprPrinter::primitive_lanes(std::string_view name, DType t, const Call &c)
   int64_t by;
   if ((name == "shl" || name == "shr") && int_value(c.args[1], &by) && by >= 0 && by < info(t).bits)
     return lanes_text(n, fmt::format("{}({}, {})", helpers_.need_lanes(std::string(name) + "_by", t, n), args[0].s, by), t);
-  if (name == "fma") return done(helper_lanes(has_fma ? "fma_native" : "fma", k, {args[0], args[1], args[2]}));
+  if (name == "fma") return done(helper_lanes(fma, k, {args[0], args[1], args[2]}));
   if (args.size() == 1) return done(helper_lanes(name, k, {args[0]}), name == "abs");
   if (args.size() == 2) return done(helper_lanes(name, k, {args[0], args[1]}));
   return each_lane(&c, t);

@@ -50,7 +50,7 @@ class ExprPrinter {
   // Faults of a text that the verifier let pass.
   std::function<void(uint32_t at, std::string message)> fail;
 
-  bool has_fma = false;  // the instruction set of the function does
+  std::string_view fma = "fma";  // the helper: that of the instruction set of the function
 
   Text print(const Expr *e, DType want);
   std::string text(const Expr *e, DType want) { return print(e, want).s; }

@@ -167,6 +167,7 @@ constexpr Family kFamilies[] = {
   return __builtin_fma$L(x, y, z);
 #endif
 })"},
+    {"fma_neon", 'f', "$T $N($T x, $T y, $T z) { return __builtin_fma$L(x, y, z); }  // an instruction"},
     {"fmod", 'f', R"($T $N($T x, $T y) {  // exact: y times powers of two is taken off, the largest first; the sign of x
   const $T b = __builtin_fabs$L(y);
   $T r = __builtin_fabs$L(x), t = b;

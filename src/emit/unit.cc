@@ -20,16 +20,25 @@ std::string head_line(Build &b, const Func &f) {
   return comment_text(s);
 }
 
-// The bytes of a vector: what every x86-64 has, unless the function says `attr features = ["avx2", ..]`.
-int vector_bytes(const Build &b, const Func &f) {
+static std::unordered_set<std::string_view> features(const Build &b, const Func &f) {
   std::unordered_set<std::string_view> has;
   if (auto *l = as<List>(attr(b, f.notes.attrs, "features")))
     for (const Expr *e : l->items)
       if (auto *s = as<Str>(e)) has.insert(s->value);
+  return has;
+}
+
+// The bytes of a vector: what every x86-64 has, unless the function says `attr features = ["avx2", ..]`.
+int vector_bytes(const Build &b, const Func &f) {
+  auto has = features(b, f);
   auto all = [&](std::initializer_list<std::string_view> names) {
     return std::all_of(names.begin(), names.end(), [&](std::string_view n) { return has.count(n); });
   };
   return all({"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"}) ? 64 : all({"avx2", "fma"}) ? 32 : 16;
+}
+
+static std::string_view fma_helper(const Build &b, const Func &f) {
+  return vector_bytes(b, f) > 16 ? "fma_native" : features(b, f).count("neon") ? "fma_neon" : "fma";
 }
 
 // Its statements carry the nodes that they come from.
@@ -161,7 +170,7 @@ std::string Unit::print_function(const Func &f, const std::string &ident, Syms n
   for (const Def &d : f.results) used.insert(d.name);
   Stmts body = without_unused(b, f.body, used);
   BodyPrinter p(*this, m, f);
-  p.exprs.has_fma = vector_bytes(b, f) > 16;
+  p.exprs.fma = fma_helper(b, f);
   p.name = ident;
   p.scope.namer.reserve("options");
   if (cuda) {
@@ -266,9 +275,9 @@ bool Unit::has_fma_inside(const Func *f, std::unordered_set<const Func *> &seen)
   return found;
 }
 
-std::string Unit::scalar(const Func *f, int lanes, bool fma) {
+std::string Unit::scalar(const Func *f, int lanes, std::string_view fma) {
   std::unordered_set<const Func *> seen;
-  fma = fma && has_fma_inside(f, seen);
+  if (!has_fma_inside(f, seen)) fma = "fma";
   auto [it, fresh] = scalar_names_.try_emplace({f, lanes, fma});
   if (!fresh) {
     if (it->second.empty()) diag.error(f->at, "@{} calls itself", b.text(f->name));
@@ -285,7 +294,7 @@ std::string Unit::scalar(const Func *f, int lanes, bool fma) {
   std::unordered_set<Sym> used{f->results[0].name};
   BodyPrinter p(*this, home, *flat);
   p.scope.lanes.n = lanes;
-  p.exprs.has_fma = fma;
+  p.exprs.fma = fma;
   std::string list;
   for (const Param &x : f->params) {
     DType t = x.def.type->elem;

@@ -48,8 +48,8 @@ class Unit {
   Unit(Build &b, const Module &m, const std::string &prefix, RunChecks checks, Diag &diag, bool cuda = false);
 
   const Emitted *function(Sym name, Syms nodes);  // null after an error; nodes: of the call, for the comment
-  // Its C++ name; lanes: of the form that works on vectors; fma: it is called where the processor has the instruction.
-  std::string scalar(const Func *f, int lanes, bool fma);
+  // Its C++ name; lanes: of the form that works on vectors; fma: the helper that its caller has.
+  std::string scalar(const Func *f, int lanes, std::string_view fma);
   // exp of f32: @exp.f32, @exp.fma.f32 if fused; null: there is none
   const Func *library(std::string_view name, DType t, bool fused = false);
   void use(Sym constant);                         // it must be in the weights
@@ -88,7 +88,7 @@ class Unit {
   std::string print_launch(const Func &f, const std::string &ident, Syms nodes, Emitted &out);  // unit_cuda.cc
   std::optional<Module> math_;
   std::unordered_map<Sym, Emitted> emitted_;
-  std::map<std::tuple<const Func *, int, bool>, std::string> scalar_names_;
+  std::map<std::tuple<const Func *, int, std::string_view>, std::string> scalar_names_;
   Library math_library_;
   std::unordered_set<Sym> constants_, open_;
 };

@@ -71,7 +71,7 @@ std::string Unit::print_launch(const Func &f, const std::string &ident, Syms nod
   // The same parameters under the same names on both sides.
   BodyPrinter device(*this, m, bare), host(*this, m, bare);
   device.side = Side::Device, host.side = Side::Host;
-  device.exprs.has_fma = true;
+  device.exprs.fma = "fma_native";
   device.name = ident, host.name = ident;
   std::vector<std::pair<std::string, std::string>> params;  // "const float *__restrict ", "x"
   for (BodyPrinter *p : {&host, &device}) {

@@ -78,6 +78,14 @@ constexpr Family kFamilies[] = {
   return $V{$EACH(__builtin_fma$L(x[@], y[@], z[@]))};
 #endif
 })"},
+    {"fma_neon", 'f', R"($V $N($V x, $V y, $V z) {  // x * y + z, rounded once
+#if defined(__aarch64__)
+  __asm__("fmla %0.$A, %1.$A, %2.$A" : "+w"(z) : "w"(x), "w"(y));
+  return z;
+#else
+  return $V{$EACH(__builtin_fma$L(x[@], y[@], z[@]))};
+#endif
+})"},
     {"isnan", 'f', "$M $N($V x) { return x != x; }"},
     {"isinf", 'f', "$M $N($V x) { return $(abs)(x) > $V{} + $MAX; }"},
     {"strided", 'n', "$V $N(const $T *p, int64_t s) { return $V{$EACH(p[@ * s])}; }"},
@@ -250,6 +258,7 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
     if (w == "B") return fmt::format("{}", bits);
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";
     if (w == "P") return f64 ? "d" : "s";
+    if (w == "A") return f64 ? "2d" : "4s";
     if (w.starts_with("MASKED")) return masked(w == "MASKEDLOAD", t, lanes, vector(t, lanes));
     if (w == "L") return f64 ? "" : "f";
     if (w == "MAX") return f64 ? "1.7976931348623157e+308" : "3.4028235e+38f";

@@ -20,7 +20,7 @@ Machine machine_of(const Build &b, const TargetInfo &t, const TileOptions &optio
   if (auto *l = t.memory("l1"); l && l->bytes > 0) m.l1 = l->bytes;
   if (auto *l = t.memory("l2"); l && l->bytes > 0) m.l2 = l->bytes;
   m.masks = t.number(b, "masks", 0) != 0;
-  m.fma = t.has_feature("fma") || t.number(b, "fma", 0) != 0;
+  m.fma = t.has_feature("fma") || t.has_feature("neon");
   m.strict = options.strict;
   return m;
 }
