@@ -52,6 +52,15 @@ void expect_movable(State &s, Place *n) {
   if (has_scan(k)) refuse(n, "block {} scans in order and stays where it is", s.text(k.name));
 }
 
+// Buffers that the block uses are to be there in the loop, too.
+void expect_buffers(State &s, Place *n, Place *loop) {
+  for (const std::vector<Sym> &list : {buffers_read(s, n), buffers_written(s, n)})
+    for (Sym buffer : list)
+      if (Place *alloc = s.alloc_of(buffer); alloc && alloc->up->stmt && !s.tree.contains(alloc->up, loop))
+        refuse(alloc, "{} is allocated in {}: {} does not see it in {}", s.text(buffer), s.name_of(alloc->up), s.name_of(n),
+               s.name_of(loop));
+}
+
 void narrow(State &s, std::vector<Share> &parts, const Axis *axis, const Extent &e, const Bounds &known) {
   for (Share &p : parts) {
     if (p.axis != axis) continue;
@@ -234,6 +243,8 @@ void compute_at(State &s, Args &a) {
         if (writes(s, x, r)) refuse(x, "{} changes {}, which {} reads", s.name_of(x), s.text(r), s.name_of(m.block));
     }
   }
+  for (const Moved &m : all)
+    expect_buffers(s, m.block, loop);
   size_t at = chosen_place(s, a, loop, block, first_place, last_place, last_place);
   Known known(s, loop, true);
   std::vector<Share> parts = all_parts(k);
@@ -339,6 +350,9 @@ void reverse_compute_at(State &s, Args &a) {
     for (Sym r : begun && x != start ? buffers_read(s, start) : std::vector<Sym>{})
       if (writes(s, x, r)) refuse(x, "{} writes {}, which {} reads", s.name_of(x), s.text(r), s.name_of(start));
   }
+
+  expect_buffers(s, n, loop);
+  if (start) expect_buffers(s, start, loop);
 
   Known known(s, loop, true);
   std::vector<Share> parts = all_parts(k);

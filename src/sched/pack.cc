@@ -53,6 +53,9 @@ class Packer {
     collect(reduces_ ? sum->b : store_->value, a_.attr_int("depth", INT64_MAX));
     expect_zeros();
 
+    std::vector<const Group *> all;
+    for (const Group &g : groups_) all.push_back(&g);
+    digits_ = digits(all);
     for (Factor &f : factors_) pack(f);
     const Load *target = pack_target();
     Block now = k_;
@@ -127,17 +130,37 @@ class Packer {
   }
 
   // What becomes an operand: of a sum the factors below its products and casts, so many one in the other at most; else
-  // the elements that are loaded.
+  // the elements that are loaded, and conditions that keep subscripts inside with what they choose.
   void collect(const Expr *e, int64_t depth) {
     auto *x = as<Binary>(e);
     auto *c = as<Call>(e);
-    bool cast = c && !c->global && is_cast(b_.text(c->callee));
-    if (reduces_ ? depth > 0 && ((x && x->op == Op::Mul) || cast) : e->kind != Kind::Load)
+    bool cast = c && !c->global && is_cast(b_.text(c->callee)) &&
+                type_of(env_, c->args[0], DType::Invalid, nullptr) != DType::Index;
+    if (reduces_ ? depth > 0 && ((x && x->op == Op::Mul) || cast) : e->kind != Kind::Load && !protects(e))
       return each_child(e, [&](const Expr *y) { collect(y, depth - 1); });
     bool counts = std::any_of(k_.axes.begin(), k_.axes.end(), [&](const Axis &y) { return mentions(e, y.name); });
     if (!counts && (e->kind == Kind::Int || e->kind == Kind::Float || e->kind == Kind::Bool)) return;
     auto same = [&](const Factor &f) { return equal(f.e, e); };
     if (std::none_of(factors_.begin(), factors_.end(), same)) factors_.push_back({e, nullptr});
+  }
+  // where(i < 30, x[i], 0.0), i < 30 && x[i] > 0.0: only under the condition the element is there.
+  bool protects(const Expr *e) const {
+    auto *c = as<Call>(e);
+    auto *x = as<Binary>(e);
+    std::vector<const Expr *> sides;
+    if (c && !c->global && b_.text(c->callee) == "where") sides = {c->args[1], c->args[2]};
+    if (x && (x->op == Op::And || x->op == Op::Or)) sides = {x->b};
+    Known known(s_, n_, true);
+    bool inside = true;
+    for (const Expr *side : sides)
+      each_expr(side, [&](const Expr *y) {
+        auto *l = as<Load>(y);
+        const Type *t = !l ? nullptr : l->global ? s_.m.constant(l->buffer)->type : s_.type_of_buffer(l->buffer);
+        for (size_t d = 0; l && d < l->index.size(); d++)
+          inside &= provably_inside(b_, l->index[d], t->dims[d], known);
+        return inside;
+      });
+    return !inside;
   }
   bool mentions_group(const Expr *e, const Group &g) const {
     return std::any_of(g.axes.begin(), g.axes.end(), [&](const Axis *x) { return mentions(e, x->name); });
@@ -307,6 +330,7 @@ class Packer {
       if (equal(f.e, e)) return f.packed;
     if (auto *x = as<Binary>(e)) return b_.binary(x->op, repacked(x->a), repacked(x->b), x->at);
     if (auto *x = as<Unary>(e)) return b_.unary(x->op, repacked(x->a), x->at);
+    if (e->kind == Kind::Name) return substitute(b_, e, digits_);
     auto *c = as<Call>(e);
     if (!c) return e;
     return edited(b_, *c, [&](Call &n) {
@@ -325,6 +349,7 @@ class Packer {
   bool reduces_ = false;
   const bool copies_ = a_.flag("copy");  // of what needs none too
   std::vector<Factor> factors_;
+  Substitution digits_;  // of all groups
   Place *top_ = nullptr, *start_ = nullptr;
 };
 
