@@ -241,8 +241,8 @@ def compiled(folder, before, after, seed):
         after = synced.stdout
     checked = ["--checked"] if seed % 2 and not cuda else []  # no subscript is outside, so it changes nothing
     made = run("mlc-codegen", after, "--name", "f", "--main", *checked, "-o", out)
-    if made.returncode:
-        return "mlc-codegen: " + made.stderr
+    if made.returncode:  # unknown sizes in local are refused
+        return "" if "would need a size that is known" in made.stderr else "mlc-codegen: " + made.stderr
     flags = [*FLAGS, f"-I{SHIM}", f"-I{out}", "-x", "c++", SHIM / "mlc_cuda.cc"] if cuda else [
         *FLAGS, "-fsanitize=undefined", "-fno-sanitize-recover=all"]
     built = subprocess.run(["g++", *flags, *out.glob("*.c[cu]"), "-o", binary], capture_output=True, text=True)
@@ -260,7 +260,7 @@ def compiled(folder, before, after, seed):
             return f"the program: {got.stderr[:500]}"
         for i, kind in enumerate(re.findall(r": (\w+)\[", results)):
             w, g = (numpy.load(folder / f"{k}{i}.npy") for k in ("want", "got"))
-            near = NEAR.get(kind, 0) * (1 + numpy.max(numpy.abs(w), initial=0, where=numpy.isfinite(w)))
+            near = NEAR.get(kind, 0) * (1 + float(numpy.max(numpy.abs(w), initial=0, where=numpy.isfinite(w))))
             if w.shape != g.shape or not numpy.allclose(w, g, rtol=near, atol=near, equal_nan=True):
                 return f"output {i} of the emitted code differs: {w.ravel()[:4]} .. and {g.ravel()[:4]} .."
     return ""

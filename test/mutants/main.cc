@@ -189,6 +189,10 @@ class Run {
     if (simplified(b, m) == simplified(b, n)) return "mlc-simplify makes the same text of both";
     if (x.kind == MutantKind::Bound && x.loop && guarded(x.loop->body)) return "more turns are barred by guards";
     if (x.kind == MutantKind::Bound && x.loop && !used(*x.loop)) return "the loop repeats a whole round";
+    bool turns = x.kind == MutantKind::Guard || (x.kind == MutantKind::Bound && x.loop);
+    if (turns && one_value_each(f)) return "each element has one value, whenever it is stored";
+    if (x.wrong && equiv({b, m, "kernel", "", nullptr}, {b, with(m, &f, x.wrong), "mutant", "", nullptr}, options).same)
+      return "what is stored in more turns is stored over before it is read";
     if (x.kind == MutantKind::Swap && combines(x.loop->body)) return "sums and products, whose terms have no order";
     if (x.kind == MutantKind::Swap) {
       // All that depends on another turn is in the same turn of the loop that goes outside, or was: it keeps its order.

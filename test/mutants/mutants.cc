@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <functional>
+#include <optional>
 
 #include "ir/edit.h"
 #include "ir/walk.h"
@@ -14,7 +16,7 @@ namespace {
 
 class Maker {
  public:
-  Maker(Build &b, const Func &f) : b_(b), f_(f) {}
+  Maker(Build &b, const Func &f) : b_(b), f_(f), tensors_(tensors_of(f)) {}
 
   std::vector<Mutant> run() {
     size_t statements = 0;
@@ -23,8 +25,11 @@ class Maker {
   }
 
  private:
-  // f with one statement replaced by others.
   void add(MutantKind kind, std::string what, const Stmt *old, std::vector<const Stmt *> by, const For *loop = nullptr) {
+    out_.push_back({kind, std::move(what), replaced(old, by), loop});
+  }
+  // f with one statement replaced by others.
+  const Func *replaced(const Stmt *old, const std::vector<const Stmt *> &by) {
     std::function<Stmts(Stmts)> list = [&](Stmts l) {
       std::vector<const Stmt *> out;
       bool same = true;
@@ -40,7 +45,39 @@ class Maker {
     };
     Func n = f_;
     n.body = list(f_.body);
-    out_.push_back({kind, std::move(what), b_.make(n), loop});
+    return b_.make(n);
+  }
+
+  // The body with other values in all of its stores: nan, x + 1, !x; nothing where it holds more than stores.
+  std::optional<Stmts> wrong(Stmts body) {
+    bool stores = true;
+    std::function<Stmts(Stmts)> list = [&](Stmts l) {
+      std::vector<const Stmt *> out;
+      for (const Stmt *s : l) {
+        auto *x = as<Store>(s);
+        stores &= as<For>(s) || as<If>(s) || as<Block>(s) || (x && !x->atomic && !x->target->global);
+        if (!stores) return l;
+        if (auto *k = as<Block>(s)) {
+          Block n = *k;
+          n.name = b_.sym(fmt::format("{}.more", b_.text(k->name)));
+          s = b_.make(n);
+        }
+        if (x) {
+          auto t = tensors_.find(x->target->buffer);
+          DType e = t != tensors_.end() ? t->second->elem : DType::F4E2M1;
+          if (!(stores = e != DType::F4E2M1)) return l;  // which has no nan
+          Store n = *x;
+          n.value = is_float(e) ? b_.number(NAN, e)
+                    : is_int(e) ? static_cast<const Expr *>(b_.binary(Op::Add, x->value, b_.integer(1)))
+                                : b_.unary(Op::Not, x->value);
+          s = b_.make(n);
+        }
+        out.push_back(with_bodies(b_, s, list));
+      }
+      return b_.list(out);
+    };
+    Stmts made = list(body);
+    return stores ? std::optional(made) : std::nullopt;
   }
 
   const Expr *shifted(const Expr *e, int64_t by) {
@@ -54,7 +91,14 @@ class Maker {
     if (auto *x = as<For>(s)) loop(*x);
     if (auto *x = as<Compute>(s)) compute(*x);
     if (auto *x = as<If>(s); x && !x->has_else)
+{
       add(MutantKind::Guard, fmt::format("if {} dropped", print(b_, x->cond)), s, {x->body.begin(), x->body.end()});
+      if (auto more = wrong(x->body)) {
+        If both = *x;
+        both.other = *more, both.has_else = true;
+        out_.back().wrong = replaced(s, {b_.make(both)});
+      }
+    }
     expressions(s);
   }
 
@@ -63,6 +107,8 @@ class Maker {
       Block n = x;
       n.guard = nullptr;
       add(MutantKind::Guard, fmt::format("guard {} dropped", print(b_, x.guard)), &x, {b_.make(n)});
+      n.guard = b_.unary(Op::Not, x.guard);
+      if (auto more = wrong(b_.stmts({b_.make(n)}))) out_.back().wrong = replaced(&x, {&x, (*more)[0]});
     }
     if (!x.inits.empty()) {
       Block n = x;
@@ -113,6 +159,15 @@ class Maker {
       n.iter.extent = shifted(n.iter.extent, by);
       add(MutantKind::Bound, fmt::format("for {} in {}", b_.text(n.iter.name), print(b_, n.iter.extent)), &x,
           {b_.make(n)}, &x);
+      const Expr *fewer = by < 0 ? n.iter.extent : x.iter.extent;
+      auto more = wrong(x.body);
+      if (!more) continue;
+      If both{};
+      both.cond = b_.binary(Op::Lt, b_.name(x.iter.name), fewer), both.body = x.body, both.other = *more;
+      both.has_else = true;
+      if (by < 0) n.iter.extent = x.iter.extent;
+      n.body = b_.stmts({b_.make(both)});
+      out_.back().wrong = replaced(&x, {b_.make(n)});
     }
     if (x.loop == LoopKind::Serial && dependent(x)) {
       For n = x;
@@ -207,10 +262,36 @@ class Maker {
 
   Build &b_;
   const Func &f_;
+  std::unordered_map<Sym, const Type *> tensors_;
   std::vector<Mutant> out_;
 };
 
 }  // namespace
+
+bool one_value_each(const Func &f) {
+  auto tensors = tensors_of(f);
+  bool one = true;
+  std::unordered_set<Sym> stored;
+  // c[i, 0] = e, where e says nothing but i
+  auto store = [&](Sym buffer, Exprs index, const Expr *value) {
+    one &= stored.insert(buffer).second;
+    std::unordered_set<Sym> free, said;
+    for (const Expr *e : index) {
+      auto *n = as<Name>(e);
+      one &= e->kind == Kind::Int || (n && said.insert(n->name).second);
+    }
+    for (Sym d : f.dims) said.insert(d);
+    collect_names(value, free);
+    for (Sym s : free) one &= said.count(s) || tensors.count(s);
+  };
+  each_stmt(f.body, [&](const Stmt *s) {
+    auto *x = as<Store>(s);
+    auto *a = as<Alloc>(s);
+    one &= as<For>(s) || as<If>(s) || as<Block>(s) || as<Assume>(s) || (a && !a->base) || (x && !x->atomic);
+    if (x) store(x->target->buffer, x->target->index, x->value);
+  });
+  return one;
+}
 
 std::vector<Mutant> mutants_of(Build &b, const Func &f) { return Maker(b, f).run(); }
 
