@@ -413,6 +413,7 @@ class ModelPrinter {
     s += prelude.replace(prelude.find("$CUDA"), 5, "mlc_cuda.h");
     if (o_.one_file) s += out_.header + "#endif\n";
     else s += fmt::format("#include \"{}.h\"\n#endif\n", p_);
+    if (std::string first = unit_.prelude(); !first.empty()) s += "\n" + first;
     std::string host = unit_.functions + "\n" + init + "\n" + arena + "\n";
     comment_lines(host, "", comment_text(signature()));
     host += run_text + errors();

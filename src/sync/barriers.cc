@@ -50,9 +50,16 @@ class Barriers {
   // ---- buffers that one thread writes and another one may touch
 
   void find_common() {
+    NameSet others;  // what is more than a place that warps write together, each the same
+    for (Sym s : mentioned(rewrite_stmts(b_, nest_.body, [&](const Stmt *x, std::vector<const Stmt *> &out) {
+           auto *c = is_collective(b_, m_, x) ? as<CallStmt>(x) : nullptr;
+           out.push_back(c ? edited(b_, *c, [](CallStmt &n) { n.dests = {}; }) : x);
+         })))
+      others.insert(roots_.of(s));
     for (Sym s : written(m_, roots_, nest_.body)) {
       auto it = types_.find(s);
-      if (it != types_.end() && in_scope(b_, it->second, "local")) continue;
+      if (it != types_.end() && !seen_by_others(b_, it->second)) continue;
+      if (!others.count(s)) continue;
       if (!private_to_threads(s)) common_.insert(s);
     }
   }

@@ -17,6 +17,15 @@ namespace mlc {
 
 namespace {
 
+bool binds_threads(const Build &b, Stmts body) {
+  bool found = false;
+  each_stmt(body, [&](const Stmt *s) {
+    auto *f = as<For>(s);
+    found |= f && f->loop == LoopKind::Bind && b.text(f->tag).starts_with("threadIdx.");
+  });
+  return found;
+}
+
 const Func *marked(Build &b, const Func *f) {
   std::vector<Attr> attrs;
   for (const Attr &a : f->notes.attrs)
@@ -37,6 +46,15 @@ void sync_module(Build &b, Module &m, const TargetInfo &target, Diag &diag) {
     const Func *flat = expand(b, m, f, diag, false);
     if (!flat) return;
     Cut c = cut(b, m, flat, globals, [&](const Func *k, Workspace &own) -> const Func * {
+      const Stmt *together = nullptr;
+      each_stmt(k->body, [&](const Stmt *s) {
+        if (!together && is_collective(b, m, s)) together = s;
+      });
+      if (together && !binds_threads(b, k->body)) {
+        diag.error(together->at, "@{}: the threads of a warp call @{} together: a loop should be bound to threadIdx.x",
+                   b.text(k->name), b.text(to<CallStmt>(together).call->callee));
+        return nullptr;
+      }
       if (!binds(k->body)) k = bound(b, m, k, own);
       Nest nest;
       if (!threads_joined(b, m, k, nest, diag) || !with_barriers(b, m, k, nest, diag)) return nullptr;

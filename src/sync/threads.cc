@@ -224,10 +224,13 @@ class Joiner {
     flush();
   }
 
-  // It writes what other threads see.
+  // It writes what other threads see, and not as a warp does it together.
   bool seen_by_others(const Stmt *s) const {
     bool yes = false;
-    for (Sym w : written(m_, roots_, b_.one(s))) {
+    Stmts one = rewrite_stmts(b_, b_.one(s), [&](const Stmt *x, std::vector<const Stmt *> &out) {
+      if (!is_collective(b_, m_, x)) out.push_back(x);
+    });
+    for (Sym w : written(m_, roots_, one)) {
       std::string_view scope = scope_of(w);
       yes |= (scope == "global" || scope == "shared") && !local_.count(w);
     }

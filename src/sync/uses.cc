@@ -79,6 +79,17 @@ bool binds(Stmts body) {
   return found;
 }
 
+bool seen_by_others(const Build &b, const Type *t) {
+  return !t->scope || b.text(t->scope) == "global" || b.text(t->scope) == "shared";
+}
+
+bool is_collective(const Build &b, const Module &m, const Stmt *s) {
+  auto *c = as<CallStmt>(s);
+  const Func *f = c && c->call->global ? m.func(c->call->callee) : nullptr;
+  auto *level = f ? as<Str>(attr(b, f->notes.attrs, "level")) : nullptr;
+  return level && level->value == "warp";
+}
+
 bool in_scope(const Build &b, const Type *t, std::string_view scope) { return t->scope && b.text(t->scope) == scope; }
 
 }  // namespace mlc

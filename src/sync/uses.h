@@ -29,6 +29,10 @@ NameSet written(const Module &m, const Roots &roots, Stmts body);
 bool gives(const Expr *dim, Sym n);
 bool has_loads(const Expr *e);   // of buffers or constants, or calls of the module's functions
 bool binds(Stmts body);          // there is a bound loop
+// Its memory is that of the block, or of all: global or shared, not local and no fragment.
+bool seen_by_others(const Build &b, const Type *t);
+// A call of an intrinsic that the threads of a warp do together: attr level = "warp".
+bool is_collective(const Build &b, const Module &m, const Stmt *s);
 bool in_scope(const Build &b, const Type *t, std::string_view scope);
 
 }  // namespace mlc
