@@ -193,16 +193,7 @@ Place *write_through(State &s, Place *n, const std::vector<Place *> &group, Sym 
             refuse(n, "the region {} of {} has no fixed size", s.text(e), s.text(buffer));
   }
   std::vector<Axis> axes = axes_of(*n->block(), b.list(mentioned));
-  // Where the block does not run there is nothing to copy.
-  auto counts = [&](Sym loop) {
-    auto &first = *group[0]->block();
-    return std::any_of(axes.begin(), axes.end(), [&](const Axis &x) { return uses(x, loop); }) ||
-           std::any_of(first.axes.begin(), first.axes.end(),
-                       [&](const Axis &x) { return x.kind != AxisKind::Spatial && uses(x, loop); });
-  };
-  for (Place *u = group[0]->up; u && u->stmt && u != scope; u = u->up)
-    if (u->loop() && !counts(u->loop()->iter.name) && !provably_less_equal(b, b.integer(1), u->loop()->iter.extent, known))
-      refuse(u, "{} may have no turn: then block {} leaves nothing to copy", s.name_of(u), s.text(n->block()->name));
+  expect_turns(s, spot, group[0], buffer);
   std::vector<const Stmt *> body;
   for (const Access &x : all) {
     Exprs at = pointwise(s, buffer, x.index, axes);

@@ -157,6 +157,21 @@ Spot spot_behind(State &s, Place *block, const std::vector<Place *> &group, Sym 
   }
 }
 
+void expect_turns(State &s, const Spot &spot, Place *block, Sym buffer) {
+  std::vector<const Expr *> at;
+  for (const Access &x : accesses_to(s, block, buffer, true)) at.insert(at.end(), x.index.begin(), x.index.end());
+  auto counts = [&](const Axis &x, Sym loop) {
+    return uses(x, loop) && (x.kind != AxisKind::Spatial || std::any_of(at.begin(), at.end(), [&](const Expr *e) {
+             return mentions(e, x.name);
+           }));
+  };
+  auto &axes = block->block()->axes;
+  for (Place *u = block->up; u && u->stmt && u != spot.scope; u = u->up)
+    if (auto *l = u->loop(); l && std::none_of(axes.begin(), axes.end(), [&](auto &x) { return counts(x, l->iter.name); }))
+      if (Known known(s, u); !provably_less_equal(s.b, s.b.integer(1), l->iter.extent, known))
+        refuse(u, "{} may have no turn: then {} leaves nothing to copy", s.name_of(u), s.name_of(block));
+}
+
 // ---- blocks that copy
 
 Sym axis_name(State &s, std::string_view want, const std::vector<Axis> &beside) {

@@ -35,6 +35,9 @@ struct Spot {
 Spot spot_before(State &s, const std::vector<Place *> &users, Sym buffer);
 // Behind `block`, as far out as others that use the buffer allow; `group` may use it.
 Spot spot_behind(State &s, Place *block, const std::vector<Place *> &group, Sym buffer);
+// Refuses where a loop between the spot and `block`, the first that writes the buffer, may have no turn and says nothing
+// of where it writes: then there would be nothing to copy.
+void expect_turns(State &s, const Spot &spot, Place *block, Sym buffer);
 
 // A name for an axis beside others; it may be that of a loop.
 Sym axis_name(State &s, std::string_view want, const std::vector<Axis> &beside);

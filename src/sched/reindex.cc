@@ -140,6 +140,7 @@ void copy_reindexed(State &s, Args &a, Sym scope, const Map *map, bool write, st
   const Type *type = b.type({old->elem, true, scope, old->device, old->device_index, b.list(r.inverse.image), {}});
   Sym copy = alloc_beside(s, buffer, a.result(1, called), type);
   Spot spot = write ? spot_behind(s, n, start ? std::vector{start, n} : std::vector{n}, buffer) : spot_before(s, {n}, buffer);
+  if (write) expect_turns(s, spot, start ? start : n, buffer);
   // Over the copy where every element of it is used; else over what the block uses.
   std::vector<Axis> axes = r.axes;
   Exprs in_copy = r.at, in_buffer = r.index;
