@@ -57,7 +57,7 @@ const Expr *ExprPrinter::in_lane(const Expr *e, int64_t lane) {
 const Expr *ExprPrinter::stride(const Expr *position) {
   if (!scope_.lanes.v) return nullptr;
   auto form = affine(b_, position, b_.one(scope_.lanes.v), scope_.bounds);
-  return form && !varies(form->coefs[0]) ? form->coefs[0] : nullptr;
+  return form && !varies(form->coefs[0]) && !varies(form->rest) ? form->coefs[0] : nullptr;
 }
 
 // P_f32x4{x[0], x[3], x[6], x[9]}

@@ -334,6 +334,13 @@ void fuse_reduction_epilogue(State &s, Args &a) {
   for (const Axis &x : z.axes)
     if (!back.count(x.name))
       refuse(e, "axis {} of block {} does not come from {}", s.text(x.name), epilogue, s.text(buffer));
+  Known inside(s, n, true);
+  for (size_t d = 0; d < y->index.size(); d++)
+    for (const Axis &x : z.axes)
+      if (x.name == to<Name>(y->index[d]).name && !provably_inside(b, c.targets[0]->index[d], x.domain, inside))
+        refuse(n, "block {} makes {} at {}, which is not known to be inside of axis {} of block {}, in {}",
+               s.text(n->block()->name), s.text(buffer), s.text(c.targets[0]->index[d]), s.text(x.name), epilogue,
+               s.text(x.domain));
   for (Sym r : buffers_read(s, e)) {
     if (r == buffer) continue;
     bool ready = false;  // written in front of the reduction, or by nobody
