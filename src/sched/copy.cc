@@ -62,6 +62,17 @@ std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write) 
   return out;
 }
 
+void expect_buffers(State &s, Place *n, Place *up, const std::vector<Sym> &used) {
+  for (Sym buffer : used)
+    if (Place *alloc = s.alloc_of(buffer); alloc && alloc->up->stmt && !s.tree.contains(alloc->up, up))
+      refuse(alloc, "{} is allocated in {}: {} does not see it {}", s.text(buffer), s.name_of(alloc->up), s.name_of(n),
+             up->stmt ? "in " + s.name_of(up) : "outside");
+}
+void expect_buffers(State &s, Place *n, Place *up) {
+  expect_buffers(s, n, up, buffers_read(s, n));
+  expect_buffers(s, n, up, buffers_written(s, n));
+}
+
 void expect_stores(State &s, Place *n, Sym buffer) {
   std::function<void(Stmts, bool)> look = [&](Stmts l, bool maybe) {
     for (const Stmt *st : l) {

@@ -20,6 +20,9 @@ std::vector<Place *> writers(State &s, Sym buffer);
 // The accesses of one kind that a block makes to a buffer, each once.
 std::vector<Access> accesses_to(State &s, Place *block, Sym buffer, bool write);
 
+// Refuses to move the block, or a part of it that uses these buffers, into the body of `up` where it would not see them.
+void expect_buffers(State &s, Place *block, Place *up);
+void expect_buffers(State &s, Place *block, Place *up, const std::vector<Sym> &used);
 // Refuses a block that stores to the buffer under a condition: not all that it may write has been written.
 void expect_stores(State &s, Place *block, Sym buffer);
 // Every turn of the block writes what it writes of the buffer: no store stands under a condition of its own.

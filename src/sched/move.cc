@@ -5,6 +5,7 @@
 #include "arith/simplify.h"
 #include "ops/expr.h"
 #include "sched/combine.h"
+#include "sched/copy.h"
 #include "sched/inline.h"
 #include "sched/nest.h"
 #include "sched/primitives.h"
@@ -50,15 +51,6 @@ void expect_movable(State &s, Place *n) {
   auto &k = *n->block();
   if (n->nest) refuse(n, "block {} holds blocks", s.text(k.name));
   if (has_scan(k)) refuse(n, "block {} scans in order and stays where it is", s.text(k.name));
-}
-
-// Buffers that the block uses are to be there in the loop, too.
-void expect_buffers(State &s, Place *n, Place *loop) {
-  for (const std::vector<Sym> &list : {buffers_read(s, n), buffers_written(s, n)})
-    for (Sym buffer : list)
-      if (Place *alloc = s.alloc_of(buffer); alloc && alloc->up->stmt && !s.tree.contains(alloc->up, loop))
-        refuse(alloc, "{} is allocated in {}: {} does not see it in {}", s.text(buffer), s.name_of(alloc->up), s.name_of(n),
-               s.name_of(loop));
 }
 
 void narrow(State &s, std::vector<Share> &parts, const Axis *axis, const Extent &e, const Bounds &known) {

@@ -6,6 +6,7 @@
 #include "ir/typing.h"
 #include "ops/expr.h"
 #include "sched/combine.h"
+#include "sched/copy.h"
 #include "sched/primitives.h"
 #include "sched/regions.h"
 
@@ -45,6 +46,10 @@ void decompose_reduction(State &s, Args &a) {
             fmt::format("{} reduces block {} and stands outside of {}: the initialiser would run once a turn of it",
                         s.name_of(*it), block, s.name_of(loop)),
             fmt::format("decompose_reduction({}, {})", block, s.text((*it)->loop()->iter.name))};
+  each_expr_in(k.inits, [&](const Expr *e) {
+    if (auto *l = as<Load>(e)) expect_buffers(s, n, loop->up, {l->buffer});
+    return true;
+  });
   // A loop that the spatial axes use runs for the initialiser too.
   std::vector<Iter> loops;
   std::vector<LoopKind> kinds;
