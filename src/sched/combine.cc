@@ -132,8 +132,9 @@ const Expr *start_value(State &s, Place *start, const Load *target) {
 }
 
 bool starts_at_identity(State &s, Place *n, const Combine &c) {
+  Place *start = start_of(s, n);
   for (size_t i = 0; i < c.targets.size(); i++)
-    if (!equal(initial(s, n, c.targets[i]), c.identities[i])) return false;
+    if (!equal(start ? start_value(s, start, c.targets[i]) : initial(s, n, c.targets[i]), c.identities[i])) return false;
   return true;
 }
 

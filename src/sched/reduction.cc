@@ -12,16 +12,24 @@
 
 namespace mlc {
 
+// block y.init { y[i] = 0.0 }, block y { y[i] += .. }  ->  what the first one does, as the initialiser of the other
+Stmts initialiser_of(State &s, Place *n, Place *start) {
+  Combine c = combine_of(s, n);
+  std::vector<const Stmt *> out;
+  for (const Load *t : c.targets) out.push_back(s.b.make(Store{{}, false, t, start_value(s, start, t), {}}));
+  return s.b.list(out);
+}
+
 // for k { for j { block c { init y[j] = 0.0 .. } } }  at k  ->  for j { block c.init }, for k { for j { block c } }
+// An initialiser that is a block of its own moves there.
 void decompose_reduction(State &s, Args &a) {
   a.expect_results(0, 1);
   Place *n = a.block(0), *loop = a.loop(1);
-  const Block k = *n->block();
+  Block k = *n->block();
   std::string block = s.text(k.name);
-  if (k.inits.empty()) {
-    Place *start = start_of(s, n);
-    refuse(n, "block {} has no initialiser{}", block, start ? fmt::format(": {} is it", s.name_of(start)) : "");
-  }
+  Place *start = k.inits.empty() ? start_of(s, n) : nullptr;
+  if (k.inits.empty() && !start) refuse(n, "block {} has no initialiser", block);
+  if (start) k.inits = initialiser_of(s, n, start);
   each_expr_in(k.inits, [&](const Expr *e) {
     auto *v = as<Name>(e);
     for (const Axis &x : k.axes)
@@ -93,7 +101,8 @@ void decompose_reduction(State &s, Args &a) {
     if (x.kind == AxisKind::Spatial) axes.push_back(x);
   init.axes = s.b.list(axes), init.body = k.inits, init.inits = {}, init.reads = {}, init.guard = kept,
   init.comment = {};
-  init.name = s.block_name(a.result(0, block + ".init"));
+  std::string name = a.result(0, start ? s.text(start->block()->name) : block + ".init");
+  init.name = start && name == s.text(start->block()->name) ? start->block()->name : s.block_name(name);
   std::vector<const Load *> writes;
   std::vector<Sym> reduce_axes;
   for (const Axis &x : k.axes)
@@ -107,6 +116,11 @@ void decompose_reduction(State &s, Args &a) {
     writes.push_back(w);
   }
   init.writes = s.b.list(writes);
+  if (start) {
+    Place *up = start->up;
+    s.tree.remove(start);
+    s.tree.prune(up);
+  }
   auto [outer, inner] = s.nest(loops, s.b.make(init));
   s.tree.before(loop, outer);
   Place *l = outer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arith/affine.h"
+#include "sched/combine.h"
 #include "sched/regions.h"
 
 namespace mlc {
@@ -23,12 +24,19 @@ bool mentions(const Load *l, Sym axis) {
   return std::any_of(l->index.begin(), l->index.end(), [&](const Expr *e) { return mentions(e, axis); });
 }
 
+std::unordered_set<Sym> initialisers(Script &s) {
+  std::unordered_set<Sym> out;
+  for (Place *n : s.state().blocks())
+    if (Place *start = start_of(s.state(), n)) out.insert(start->block()->name);
+  return out;
+}
+
 BlockFacts facts_of(Script &s, Sym block) {
   BlockFacts f;
   Place *n = s.state().find_block(block);
   if (!n || n->nest) return f;
   const Block &k = *n->block();
-  f.name = block, f.has_init = !k.inits.empty(), f.guarded = k.guard;
+  f.name = block, f.has_init = !k.inits.empty() || start_of(s.state(), n), f.guarded = k.guard;
   for (const Axis &x : k.axes) {
     int64_t extent;
     f.axes.push_back({x.name, x.kind != AxisKind::Spatial, int_value(x.domain, &extent) ? extent : -1});

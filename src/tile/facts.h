@@ -30,6 +30,8 @@ struct BlockFacts {
 };
 inline constexpr int64_t kUnknownExtent = 64;  // what a rule takes for a size that it does not know
 
+// Blocks that are the initialisers of others (sched/combine.h).
+std::unordered_set<Sym> initialisers(Script &s);
 // Null name: there is no such block.
 BlockFacts facts_of(Script &s, Sym block);
 Along along(Script &s, const BlockFacts &f, const Load *l, Sym axis);

@@ -5,6 +5,7 @@
 //   ->  for i { part = 0 (4 vectors); for k0 { part += x[i, k0 * 64 +: 64] }; s = sum of part; y[i, :] = x[i, :] / s }
 #include <algorithm>
 
+#include "ops/expr.h"
 #include "sched/combine.h"
 #include "sched/regions.h"
 #include "tile/rules.h"
@@ -19,8 +20,9 @@ class Rows {
 
   bool run() {
     std::vector<Sym> all;
+    std::unordered_set<Sym> starts = initialisers(s_);
     for (Place *n : s_.state().blocks())
-      if (!n->nest && !k_.left.count(n->block()->name)) all.push_back(n->block()->name);
+      if (Sym name = n->block()->name; !n->nest && !k_.left.count(name) && !starts.count(name)) all.push_back(name);
     std::vector<Sym> reductions;
     for (Sym n : all) {
       BlockFacts f = facts_of(s_, n);
@@ -70,7 +72,9 @@ class Rows {
     if (v == 1) v = 4;  // scalar partial sums hide the latency of one
     int64_t many = e < 0 || e >= 8 * v ? 4 : 1;
     for (const AxisFact &a : f.axes) rows += !a.reduce;
-    Combine c = combine_of(s_.state(), s_.state().find_block(block));
+    Place *place = s_.state().find_block(block);
+    Combine c = combine_of(s_.state(), place);
+    const Expr *domain = place->block()->axes.back().domain;
     std::vector<Sym> loops = s_.loops(block);
     std::string base(b_.text(block));
     auto parts = s_.split(loops.back(), {0, v * many}, {"k0", "k1"});
@@ -85,7 +89,7 @@ class Rows {
     in_registers(loops.back(), many, v);
     k_.done.insert(s_.run("decompose_reduction", {b_.name(part), b_.name(turns)}, {base + ".part.init"})[0]);
     k_.done.insert(part);
-    if (!exact) split_end(turns, f.axes.back(), v * many);
+    if (!exact) split_end(turns, domain, v * many);
     if (many > 1) {
       loops = s_.loops(block);
       auto across = s_.split(loops.back(), {many, v}, {"k2", "k3"});
@@ -111,11 +115,14 @@ class Rows {
   }
 
   // Whole turns without a question, then the rest.
-  void split_end(Sym turns, const AxisFact &a, int64_t step) {
-    const Expr *n = a.extent < 0 ? nullptr : b_.integer(a.extent / step);
-    if (!n || a.extent < step) return;
-    s_.attempt([&] { s_.run("loop_partition", {b_.name(turns), b_.make_list(b_.list({n, static_cast<const Expr *>(b_.name(b_.sym("_")))}))}, {"k.main", "k.rest"}); },
-               nullptr);
+  void split_end(Sym turns, const Expr *domain, int64_t step) {
+    X n = floordiv(X(b_, domain), step);
+    if (is_int(n.e, 0)) return;
+    const Expr *parts = b_.make_list(b_.list({n.e, static_cast<const Expr *>(b_.name(b_.sym("_")))}));
+    s_.attempt([&] {
+      Sym rest = s_.run("loop_partition", {b_.name(turns), parts}, {"k.main", "k.rest"})[1];
+      for (Place *n : leaf_blocks(s_.place(rest))) k_.done.insert(n->block()->name);
+    }, nullptr);
   }
 
   Kernel &k_;

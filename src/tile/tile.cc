@@ -129,13 +129,16 @@ void grant_fma(Script &s, const Func &f) {
 void run_rules(Kernel &k, bool cuda) {
   inline_chains(k);
   if (cuda) return tile_cuda(k, blocks_of(k.s));
-  auto each = [&](bool (*rule)(Kernel &, Sym)) {
+  auto each = [&](bool (*rule)(Kernel &, Sym), bool first) {
+    std::unordered_set<Sym> starts = initialisers(k.s);
     for (Sym block : blocks_of(k.s))
-      if (!k.done.count(block) && !k.left.count(block) && k.s.state().find_block(block)) rule(k, block);
+      if (!k.done.count(block) && !k.left.count(block) && k.s.state().find_block(block) && first != starts.count(block))
+        rule(k, block);
   };
-  each(tile_product);
+  each(tile_product, true);
   tile_rows(k);
-  each(tile_lanes);
+  each(tile_lanes, true);
+  each(tile_lanes, false);  // those that did not move
   if (k.rows) share_rows(k);
 }
 
