@@ -50,7 +50,7 @@ void shift(State &s, Block &k, Sym axis, const Expr *from, const Expr *domain, B
 }
 
 // Where all turns of the loops around a part together do not run the whole domain, the axis gets the domain that they
-// run: what nobody asks for is not computed.
+// run, or the smallest range known to hold them: what nobody asks for is not computed.
 static void narrow_domains(State &s, Block &k, const std::vector<Share> &parts, Place *loop,
                            const std::vector<Iter> &own) {
   Build &b = s.b;
@@ -66,7 +66,7 @@ static void narrow_domains(State &s, Block &k, const std::vector<Share> &parts, 
     if (!parts[d].lo) continue;
     Axis x = k.axes[d];
     auto span = span_of(b, x.binding, b.list(iters), known);
-    if (!span || !span->exact) continue;
+    if (!span) continue;
     X lo{b, span->lo}, end = lo + X{b, span->extent}, domain{b, x.domain};
     if (provably_less_equal(b, lo.e, b.integer(0), known)) lo = lit(b, int64_t{0});
     if (!provably_less_equal(b, b.integer(0), lo.e, known)) continue;
