@@ -208,6 +208,28 @@ std::vector<Axis> axes_of(const Block &k, Exprs index) {
   return out;
 }
 
+// Turns of the loops outside that the guard of block `of` leaves out are left out of what is made of it, too. Inside it
+// leaves out nothing but what is outside of the axes.
+static void follow_guard(State &s, Place *made, Place *of, Place *scope) {
+  Known inside(s, of), known(s, made);
+  for (const Axis &x : of->block()->axes)
+    for (Op op : {Op::Ge, Op::Lt})
+      inside.bounds.assume(s.b.binary(op, x.binding, op == Op::Ge ? s.b.integer(0) : x.domain));
+  if (made->block()->guard) known.bounds.assume(made->block()->guard);
+  std::vector<const Expr *> all;
+  conjuncts(of->block()->guard, all);
+  for (const Expr *c : all) {
+    Place *loop = nullptr;
+    for (Place *u = of->up; u != scope; u = u->up)
+      if (u->loop() && mentions(c, u->loop()->iter.name)) loop = u;
+    if (loop && !prove(s.b, c, inside))
+      refuse(of, "the guard {} of {} leaves out more than what is outside of its axes: what a turn of {} makes is not known",
+             s.text(c), s.name_of(of), s.name_of(scope));
+    if (loop || prove(s.b, c, known)) continue;
+    s.tree.edit<Block>(made, [&](Block &x) { x.guard = both(s.b, x.guard, c); });
+  }
+}
+
 Place *place_block(State &s, const Spot &spot, Sym name, const std::vector<Axis> &axes, Stmts body, Place *of) {
   Build &b = s.b;
   std::vector<Share> parts;
@@ -239,6 +261,7 @@ Place *place_block(State &s, const Spot &spot, Sym name, const std::vector<Axis>
   if (of) k.notes.from = of->block()->notes.from;
   Place *inner = nullptr, *outer = nest_over(s, k, parts, spot.scope, &inner);
   s.tree.insert(spot.scope, 0, spot.at, outer);
+  if (of && !whole && of->block()->guard) follow_guard(s, inner, of, spot.scope);
   return inner;
 }
 
