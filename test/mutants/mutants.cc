@@ -19,8 +19,12 @@ class Maker {
   Maker(Build &b, const Func &f) : b_(b), f_(f), tensors_(tensors_of(f)) {}
 
   std::vector<Mutant> run() {
-    size_t statements = 0;
-    each_stmt(f_.body, [&](const Stmt *s) { of_statement(s), statements++; });
+    std::unordered_set<const Stmt *> idle;  // in loops without turns
+    each_stmt(f_.body, [&](const Stmt *s) {
+      if (auto *l = as<For>(s); l && is_int(l->iter.extent, 0))
+        each_stmt(l->body, [&](const Stmt *in) { idle.insert(in); });
+      if (!idle.count(s)) of_statement(s);
+    });
     return std::move(out_);
   }
 
@@ -117,6 +121,7 @@ class Maker {
     }
     for (size_t i = 0; i < x.axes.size(); i++)
       for (int by : {-1, 1}) {
+        if (by < 0 && is_int(x.axes[i].domain, 0)) continue;
         std::vector<Axis> axes(x.axes.begin(), x.axes.end());
         axes[i].domain = shifted(axes[i].domain, by);
         Block n = x;
@@ -155,6 +160,7 @@ class Maker {
 
   void loop(const For &x) {
     for (int by : {-1, 1}) {
+      if (by < 0 && is_int(x.iter.extent, 0)) continue;
       For n = x;
       n.iter.extent = shifted(n.iter.extent, by);
       add(MutantKind::Bound, fmt::format("for {} in {}", b_.text(n.iter.name), print(b_, n.iter.extent)), &x,
@@ -189,6 +195,7 @@ class Maker {
   void compute(const Compute &x) {
     for (size_t d = 0; x.results.size() == 1 && d < x.results[0].iters.size(); d++)
       for (int by : {-1, 1}) {
+        if (by < 0 && is_int(x.results[0].iters[d].extent, 0)) continue;
         Compute n = x;
         std::vector<Iter> iters(x.results[0].iters.begin(), x.results[0].iters.end());
         iters[d].extent = shifted(iters[d].extent, by);
@@ -216,7 +223,7 @@ class Maker {
           *what = fmt::format("{} in place of {}", print(b_, made), print(b_, e));
           return made;
         }
-        if (auto *c = as<Call>(e); c && part < c->iters.size()) {
+        if (auto *c = as<Call>(e); c && part < c->iters.size() && !(by < 0 && is_int(c->iters[part].extent, 0))) {
           std::vector<Iter> iters(c->iters.begin(), c->iters.end());
           iters[part].extent = shifted(iters[part].extent, by);
           const Expr *made = b_.call(c->callee, c->args, c->at, c->global, b_.list(iters));
