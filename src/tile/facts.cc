@@ -65,6 +65,26 @@ Along along(Script &s, const BlockFacts &f, const Load *l, Sym axis) {
   return a && is_int(a->coefs[0], 1) ? Along::Unit : Along::Strided;
 }
 
+bool passes(Script &s, const BlockFacts &f, const Load *l, size_t first) {
+  size_t n = f.axes.size() - first, r = l->index.size();
+  bool none = true;
+  for (size_t i = first; i < f.axes.size(); i++) none &= !mentions(l, f.axes[i].name);
+  if (none) return true;
+  const Type *t = l->global ? nullptr : s.state().type_of_buffer(l->buffer);
+  if (r < n || !t) return false;
+  for (size_t i = 0; i < n; i++) {
+    auto *v = as<Name>(l->index[r - n + i]);
+    const AxisFact &a = f.axes[first + i];
+    int64_t dim;
+    if (!v || v->name != a.name) return false;
+    if (i && (!int_value(t->dims[r - n + i], &dim) || dim != a.extent)) return false;
+  }
+  for (size_t d = 0; d + n < r; d++)
+    for (size_t i = first; i < f.axes.size(); i++)
+      if (mlc::mentions(l->index[d], f.axes[i].name)) return false;
+  return true;
+}
+
 Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops) {
   for (const Axis &x : s.state().find_block(block)->block()->axes) {
     auto *v = as<Name>(x.binding);

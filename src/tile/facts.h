@@ -36,6 +36,9 @@ std::unordered_set<Sym> initialisers(Script &s);
 BlockFacts facts_of(Script &s, Sym block);
 Along along(Script &s, const BlockFacts &f, const Load *l, Sym axis);
 bool mentions(const Load *l, Sym axis);
+// Axes from `first` on are its last subscripts in their order and of their whole extents, or none of them is there: one
+// loop over them all passes its elements in one go.
+bool passes(Script &s, const BlockFacts &f, const Load *l, size_t first);
 // The loop of the script that an axis of a block is, among loops that get_loops gave; Sym{}: it is none alone.
 Sym loop_of_axis(Script &s, Sym block, Sym axis, const std::vector<Sym> &loops);
 

@@ -150,35 +150,14 @@ class Lanes {
   Sym fuse_trailing(const std::vector<Sym> &loops) {
     size_t n = f_.axes.size(), together = 1;
     for (; together < n; together++) {
-      bool all = passes(f_.target, n - 1 - together);
-      for (const Load *l : f_.loads) all = all && passes(l, n - 1 - together);
+      bool all = passes(s_, f_, f_.target, n - 1 - together);
+      for (const Load *l : f_.loads) all = all && passes(s_, f_, l, n - 1 - together);
       if (!all) break;
     }
     if (together < 2 || loops.size() < together) return {};
     std::vector<const Expr *> last;
     for (size_t i = loops.size() - together; i < loops.size(); i++) last.push_back(name(loops[i]));
     return s_.run("fuse", last, {"f"})[0];
-  }
-
-  // Axes from `first` on are the last subscripts in their order and of their whole extents, or none of them is there.
-  bool passes(const Load *l, size_t first) {
-    size_t n = f_.axes.size() - first, r = l->index.size();
-    bool none = true;
-    for (size_t i = first; i < f_.axes.size(); i++) none &= !mentions(l, f_.axes[i].name);
-    if (none) return true;
-    const Type *t = l->global ? nullptr : s_.state().type_of_buffer(l->buffer);
-    if (r < n || !t) return false;
-    for (size_t i = 0; i < n; i++) {
-      auto *v = as<Name>(l->index[r - n + i]);
-      const AxisFact &a = f_.axes[first + i];
-      int64_t dim;
-      if (!v || v->name != a.name) return false;
-      if (i && (!int_value(t->dims[r - n + i], &dim) || dim != a.extent)) return false;
-    }
-    for (size_t d = 0; d + n < r; d++)
-      for (size_t i = first; i < f_.axes.size(); i++)
-        if (mlc::mentions(l->index[d], f_.axes[i].name)) return false;
-    return true;
   }
 
   void parallel_only() { parallel({}); }

@@ -1,5 +1,5 @@
 // Rows one by one: what a row's reductions and elements need is computed beside each other, while the row is in the
-// cache; a sum runs in several vectors of partial sums, which are added up at its end.
+// cache; a sum runs in several vectors of partial sums, which are added up at its end. Reduced axes that lie together are one.
 //
 //   for i { s[i] = sum(x[i, :]) }; for i { y[i, :] = x[i, :] / s[i] }
 //   ->  for i { part = 0 (4 vectors); for k0 { part += x[i, k0 * 64 +: 64] }; s = sum of part; y[i, :] = x[i, :] / s }
@@ -43,13 +43,28 @@ class Rows {
   }
 
  private:
-  // The last axis is reduced and lies together in what it reads; it fills a few vectors.
+  // The last axis is reduced and lies together in what it reads; with those that go with it, it fills a few vectors.
   bool in_lanes(const BlockFacts &f) {
     if (!f.has_init || f.guarded || !f.axes.back().reduce) return false;
-    const AxisFact &a = f.axes.back();
     bool unit = false;
-    for (const Load *l : f.loads) unit |= along(s_, f, l, a.name) == Along::Unit;
-    return unit && (a.extent < 0 || a.extent >= 2 * lanes(f));
+    for (const Load *l : f.loads) unit |= along(s_, f, l, f.axes.back().name) == Along::Unit;
+    int64_t n = extent(f, in_one_go(f));
+    return unit && (n < 0 || n >= 2 * lanes(f));
+  }
+
+  // Trailing axes that are reduced and read in one go, as one: max(x[i, j, k] for j, k) -> j, k.
+  size_t in_one_go(const BlockFacts &f) {
+    size_t n = f.axes.size(), count = 1;
+    for (; count < n && f.axes[n - 1 - count].reduce; count++)
+      if (!std::all_of(f.loads.begin(), f.loads.end(), [&](auto *l) { return passes(s_, f, l, n - 1 - count); })) break;
+    return count;
+  }
+  int64_t extent(const BlockFacts &f, size_t last) {
+    int64_t n = 1;
+    for (size_t i = f.axes.size() - last; i < f.axes.size(); i++) {
+      if (f.axes[i].extent < 0 || __builtin_mul_overflow(n, f.axes[i].extent, &n)) return -1;
+    }
+    return n;
   }
   int64_t lanes(const BlockFacts &f) {
     if (!f.target) return 1;
@@ -68,17 +83,26 @@ class Rows {
 
   void partial_sums(Sym block) {
     BlockFacts f = facts_of(s_, block);
-    int64_t v = lanes(f), e = f.axes.back().extent, rows = 0;
+    size_t last = in_one_go(f);
+    int64_t v = lanes(f), e = extent(f, last), rows = 0;
     if (v == 1) v = 4;  // scalar partial sums hide the latency of one
     int64_t many = e < 0 || e >= 8 * v ? 4 : 1;
     for (const AxisFact &a : f.axes) rows += !a.reduce;
     Place *place = s_.state().find_block(block);
     Combine c = combine_of(s_.state(), place);
-    const Expr *domain = place->block()->axes.back().domain;
+    X domain = lit(b_, int64_t{1});
+    auto axes = place->block()->axes;
+    for (size_t i = axes.size() - last; i < axes.size(); i++) domain = domain * X(b_, axes[i].domain);
     std::vector<Sym> loops = s_.loops(block);
     std::string base(b_.text(block));
-    auto parts = s_.split(loops.back(), {0, v * many}, {"k0", "k1"});
-    bool exact = e >= 0 && e % (v * many) == 0;
+    Sym all = loops.back();
+    if (last > 1) {
+      std::vector<const Expr *> trailing;
+      for (size_t i = loops.size() - last; i < loops.size(); i++) trailing.push_back(b_.name(loops[i]));
+      all = s_.run("fuse", trailing, {"k"})[0];
+    }
+    auto parts = s_.split(all, {0, v * many}, {"k0", "k1"});
+    bool exact = is_int(simplify(domain % (v * many)).e, 0);
     Sym part = s_.run("rfactor", {b_.name(parts[1]), b_.integer(rows)}, {base + ".part"})[0];
     if (k_.machine.fma && c.fold == "sum") s_.attempt([&] { s_.run("contract", {b_.name(part)}); }, nullptr);
     s_.run("set_scope", {b_.name(part), b_.name(part), b_.name(b_.sym("local"))});
@@ -87,7 +111,7 @@ class Rows {
     loops = s_.loops(part);
     Sym turns = loops[loops.size() - 2];
     in_registers(loops.back(), many, v);
-    k_.done.insert(s_.run("decompose_reduction", {b_.name(part), b_.name(turns)}, {base + ".part.init"})[0]);
+    k_.done.insert(s_.run("decompose_reduction", {b_.name(part), b_.name(outermost(part, loops))}, {base + ".part.init"})[0]);
     k_.done.insert(part);
     if (!exact) split_end(turns, domain, v * many);
     if (many > 1) {
@@ -103,6 +127,15 @@ class Rows {
     }
   }
 
+  // The first loop that reduces it.
+  Sym outermost(Sym block, const std::vector<Sym> &loops) {
+    BlockFacts f = facts_of(s_, block);
+    for (Sym l : loops)
+      for (const AxisFact &a : f.axes)
+        if (a.reduce && loop_of_axis(s_, block, a.name, {l})) return l;
+    refuse(kNowhere, "no loop reduces {} alone", b_.text(block));
+  }
+
   bool vectors() const { return k_.machine.vector_bytes > 0; }
 
   void in_registers(Sym loop, int64_t many, int64_t v) {
@@ -115,8 +148,8 @@ class Rows {
   }
 
   // Whole turns without a question, then the rest.
-  void split_end(Sym turns, const Expr *domain, int64_t step) {
-    X n = floordiv(X(b_, domain), step);
+  void split_end(Sym turns, X domain, int64_t step) {
+    X n = floordiv(domain, step);
     if (is_int(n.e, 0)) return;
     const Expr *parts = b_.make_list(b_.list({n.e, static_cast<const Expr *>(b_.name(b_.sym("_")))}));
     s_.attempt([&] {
