@@ -58,6 +58,16 @@ void decompose_reduction(State &s, Args &a) {
     if (auto *l = as<Load>(e)) expect_buffers(s, n, loop->up, {l->buffer});
     return true;
   });
+  // A loop that no axis uses repeats rounds; each of them is begun as it was.
+  for (auto it = around.begin(); it != around.end(); ++it) {
+    const Iter &l = (*it)->loop()->iter;
+    bool counts = std::any_of(k.axes.begin(), k.axes.end(), [&](const Axis &x) { return uses(x, l.name); });
+    if (counts || provably_less_equal(s.b, l.extent, s.b.integer(1), Known(s, *it))) continue;
+    bool begun = !start || is_below(start, *it), begins = it < from;
+    if (begun != begins)
+      refuse(*it, "{} repeats block {}: its rounds would {}", s.name_of(*it), block,
+             begun ? "go on from each other" : "no longer go on from each other");
+  }
   // A loop that the spatial axes use runs for the initialiser too.
   std::vector<Iter> loops;
   std::vector<LoopKind> kinds;
