@@ -51,6 +51,7 @@ class Helpers {
   std::string need_lanes(std::string_view family, DType t, int lanes);
   std::string vector(DType t, int lanes);     // P_f32x16; of values as they are computed with: f16 is f32x16
   std::string unaligned(DType t, int lanes);  // P_f32x16_u: the same at any element in memory
+  std::string halves(std::string_view family, DType t, int lanes);  // of f16 and bf16; empty: there is no such
   std::string lane_calls(const std::string &scalar, std::span<const DType> args, DType result, int lanes);
   // The attribute of a function with such text: the instruction set that its widest vectors need.
   std::string attribute(std::string_view text);

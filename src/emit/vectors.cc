@@ -193,8 +193,51 @@ std::string Helpers::lane_calls(const std::string &scalar, std::span<const DType
   return name;
 }
 
+// Halves in vectors; $H: their bits, as many. SCALAR(x) does one.
+constexpr Family kHalves[] = {
+    {"decode", 'h', R"($V $N($H x) {
+#if defined(__x86_64__)
+  $V y;
+  __asm__("vcvtph2ps %1, %0" : "=v"(y) : "vm"(x));
+  return y;
+#else
+  return $V{$EACH(SCALAR(x[@]))};
+#endif
+})"},
+    {"encode", 'h', R"($H $N($V x) {  // to nearest even
+#if defined(__x86_64__)
+  $H y;
+  __asm__("vcvtps2ph %2, %1, %0" : "=v"(y) : "v"(x), "i"(0));
+  return y;
+#else
+  return $H{$EACH(SCALAR(x[@]))};
+#endif
+})"},
+    {"decode", 'b', "$V $N($H x) { return ($V)(__builtin_convertvector(x, $W) << 16); }"},
+    {"encode", 'b', R"($H $N($V x) {  // to nearest even; NaN stays one
+  const $W b = ($W)x, r = (b + 0x7fff + (b >> 16 & 1)) >> 16;
+  return __builtin_convertvector(x != x ? b >> 16 | 0x40 : r, $H);
+})"},
+};
+
+std::string Helpers::halves(std::string_view family, DType t, int lanes) {
+  char kind = t == DType::BF16 ? 'b' : t == DType::F16 && lanes >= 8 ? 'h' : ' ';
+  if (family == "round" && kind != ' ') {
+    std::string both = fmt::format("{}({}(x))", halves("decode", t, lanes), halves("encode", t, lanes));
+    return add_lanes(fmt::format("{}_f32x{}", need("round", t), lanes), "$V $N($V x) { return " + both + "; }", DType::F32, lanes);
+  }
+  for (const Family &f : kHalves) {
+    if (f.name != family || f.kind != kind) continue;
+    std::string scalar = need(family, t), text(f.text);
+    for (size_t at; (at = text.find("SCALAR")) != text.npos;) text.replace(at, 6, scalar);
+    return add_lanes(fmt::format("{}_{}x{}", scalar, family == "decode" ? "f32" : "u16", lanes), text, DType::F32, lanes);
+  }
+  return "";
+}
+
 std::string Helpers::need_lanes(std::string_view family, DType t, int lanes) {
   if (t == DType::Index) t = DType::I64;
+  if (std::string name = halves(family, t, lanes); !name.empty()) return name;
   if (family == "fma_native" && info(t).bits / 8 * lanes >= 32) family = "fma";  // who has such vectors has it
   for (const Family &f : kFamilies) {
     bool native = f.name == "fma" && family == "fma_native";
@@ -253,6 +296,7 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
     if (w == "W") return vector(integer_of(t, false), lanes);
     if (w == "M") return vector(integer_of(t, true), lanes);
     if (w == "T") return std::string(c_storage(t));
+    if (w == "H") return vector(DType::U16, lanes);
     if (w == "U") return std::string(c_storage(integer_of(t, false)));
     if (w == "n") return fmt::format("{}", lanes);
     if (w == "B") return fmt::format("{}", bits);

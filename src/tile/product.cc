@@ -84,7 +84,7 @@ class Product {
   }
 
   void consider(const Factor &w, const Factor &x) {
-    if (w.padded || elem_of(w.load) != elem_ || elem_of(x.load) != elem_) return;
+    if (w.padded || elem_of(w.load) == DType::Invalid || elem_of(x.load) == DType::Invalid) return;
     int64_t lanes = k_.machine.lanes(elem_);
     for (const AxisFact &lane : f_.axes) {
       if (lane.reduce || lane.extent == 1 || !mentions(w.load, lane.name) || mentions(x.load, lane.name)) continue;
