@@ -1,6 +1,7 @@
 #include "equiv/draw.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -88,7 +89,12 @@ std::vector<Array> Inputs::draw(bool want_subscripts, Order order) {
       subscripts = true;
     } else {
       inputs.push_back(sample(s.type, s.dims, random_, odd_, integers));
-      if (order != Any && is_float(s.type) && !odd_) sort(inputs.back(), order == Rising);
+      Array &a = inputs.back();
+      if (!is_float(s.type) || odd_ || !a.size()) continue;
+      if (order == Rising || order == Falling) sort(a, order == Rising);
+      constexpr double kLone[] = {NAN, INFINITY, -INFINITY};
+      int64_t at = random_() % 2 ? a.size() - 1 : int64_t(random_() % uint64_t(a.size()));
+      if (order == Lone) a.set(at, scalar_of(s.type, kLone[random_() % 3]));
     }
   }
   return inputs;

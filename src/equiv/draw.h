@@ -32,7 +32,8 @@ class Inputs {
   Inputs(const Build &b, const Module &m, const std::vector<InputSpec> &specs,
          const std::map<std::string, int64_t> &sizes, std::mt19937_64 &random, bool odd)
       : b_(b), m_(m), specs_(specs), sizes_(sizes), random_(random), odd_(odd) {}
-  enum Order : uint8_t { Any, Rising, Falling };  // of floats: so that the last, or the first, is the largest
+  // Of floats: so that the last, or the first, is the largest; or one of an array, often the last, is nan, inf or -inf.
+  enum Order : uint8_t { Any, Rising, Falling, Lone };
   std::vector<Array> draw(bool want_subscripts, Order order = Any);
   bool subscripts = false;  // some were drawn
 

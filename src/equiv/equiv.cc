@@ -314,13 +314,16 @@ EquivReport Pair::compare() {
     }
     if (!found) continue;
     drawn++;
-    bool odd = turn % 3 == 2, backwards = turn % 2 == 1;
+    bool odd = turn % 6 == 2, backwards = turn % 2 == 1;
     // A run of drawn sizes may take an eighth of all turns; one that takes more is left out, and smaller ones follow.
     limit_ = draws.free() || options_.bounded ? std::max<int64_t>(options_.turns / 8, 1) : 0;
     // Integers may be subscripts: in most runs those of some dimension, negative ones too, else 0 .. 3.
     Inputs draw(a_.b(), a_.of.m, specs, sizes, random, odd);
-    // What is chosen by size, as a maximum is, stands at the end in some runs, in front in others.
-    Inputs::Order order = turn % 6 == 3 ? Inputs::Rising : turn % 6 == 4 ? Inputs::Falling : Inputs::Any;
+    // What is chosen by size, as a maximum is, stands at the end in some runs, in front in others; where nan is rare, it
+    // is seen who takes it.
+    constexpr Inputs::Order kOrders[] = {Inputs::Any,    Inputs::Any,     Inputs::Any,
+                                         Inputs::Rising, Inputs::Falling, Inputs::Lone};
+    Inputs::Order order = kOrders[turn % 6];
     std::vector<Array> inputs = draw.draw(turn % 3 != 0, order);
     Tried x = try_run(a_, inputs, false), y = try_run(b_, inputs, backwards);
     if (!x.ran && !y.ran && draw.subscripts) {
@@ -330,10 +333,15 @@ EquivReport Pair::compare() {
     if (x.fault.endless || y.fault.endless) {
       bool again = !small;
       small = true;
-      // At the smallest sizes a side that still goes on where the other one ends does not end at all.
-      if (x.ran != y.ran && !again) return said(x, y, where(sizes, backwards));
-      if (!x.ran && !y.ran && refusal.empty()) refusal = x.fault.message + where(sizes, backwards);
-      continue;
+      // At the smallest sizes a side that goes on and on where the other one ends does not end at all.
+      if (x.ran != y.ran && !again) {
+        limit_ *= 8;
+        (x.ran ? y : x) = x.ran ? try_run(b_, inputs, backwards) : try_run(a_, inputs, false);
+        if (x.ran != y.ran) return said(x, y, where(sizes, backwards));
+      } else {
+        if (!x.ran && !y.ran && refusal.empty()) refusal = x.fault.message + where(sizes, backwards);
+        continue;
+      }
     }
     if (x.ran != y.ran || x.fault.constant || y.fault.constant) return said(x, y, where(sizes, backwards));
     if (!x.ran) {
