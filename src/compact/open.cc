@@ -79,6 +79,7 @@ class Opener {
   }
 
   const Stmt *stmt(const Stmt *s) {
+    if (auto *i = kept_else(s)) s = i;
     switch (s->kind) {
       case Kind::For: {
         auto *f = edited(b_, to<For>(s), [&](For &n) { n.iter.extent = tidy(n.iter.extent); });
@@ -111,6 +112,17 @@ class Opener {
     if (auto *v = as<View>(s)) rename(v->def.name);
     const Stmt *n = substitute(b_, b_.one(s), names)[0];
     return n == s ? s : tidied(n);
+  }
+
+  // y[i] = where(c, e, y[i])  ->  if c { y[i] = e }
+  const If *kept_else(const Stmt *s) {
+    auto *st = as<Store>(s);
+    auto *w = st && !st->atomic ? as<Call>(st->value) : nullptr;
+    if (!w || w->global || b_.text(w->callee) != "where" || w->args.size() != 3 || !equal(w->args[2], st->target)) return nullptr;
+    if (!anywhere(w->args[0])) return nullptr;
+    If i{{}, w->args[0], b_.stmts({edited(b_, *st, [&](Store &n) { n.value = w->args[1], n.comment = {}; })}), {}, false};
+    i.comment = s->comment;
+    return b_.make(i);
   }
 
   // Subscripts and conditions of a statement without bodies.

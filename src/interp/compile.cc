@@ -19,6 +19,10 @@ const Binary *step_of(const Store &s) {
   return x && (x->op == Op::Add || x->op == Op::Mul) && (equal(x->a, s.target) || equal(x->b, s.target)) ? x : nullptr;
 }
 
+bool is_choice(const Build &b, const Call *c) {
+  return c && !c->global && c->iters.empty() && c->args.size() == 3 && b.text(c->callee) == "where";
+}
+
 }  // namespace
 
 const Act *Compiler::act(ActFn run, const void *what, uint32_t at) { return nodes_.arena.make(Act{run, what, at}); }
@@ -312,7 +316,13 @@ void Compiler::call_stmt(const CallStmt *s, std::vector<const Act *> &out) {
 
 const Node *Compiler::stored(const Store &s, DType t) {
   if (!jitter_) return expr(s.value, t);
-  auto *c = as<Call>(s.value);  // a contracted step: y = fma(a, b, y)
+  auto *c = as<Call>(s.value);
+  if (is_choice(b_, c) && equal(c->args[2], s.target)) {  // a step under a condition: y = where(c, y + e, y)
+    Store inner = s;
+    inner.value = c->args[1];
+    return nodes_.where(expr(c->args[0], DType::Bool), stored(inner, t), expr(c->args[2], t));
+  }
+  // A contracted step: y = fma(a, b, y).
   if (c && !c->global && c->args.size() == 3 && b_.text(c->callee) == "fma" && equal(c->args[2], s.target))
     return nodes_.jittered(Op::Add, expr(c->args[2], t), nodes_.jittered(Op::Mul, expr(c->args[0], t), expr(c->args[1], t)));
   const Binary *step = step_of(s);
@@ -322,6 +332,10 @@ const Node *Compiler::stored(const Store &s, DType t) {
 // A term of a sum: a product may be rounded with the addition, or before it.
 const Node *Compiler::term(const Expr *e, DType want) {
   auto *x = as<Binary>(e);
+  if (auto *c = as<Call>(e); jitter_ && is_choice(b_, c) && c->args[1]->kind == Kind::Binary) {
+    const Node *value = term(c->args[1], want);
+    return nodes_.where(expr(c->args[0], DType::Bool), value, expr(c->args[2], value->type));
+  }
   if (!jitter_ || !x || x->op != Op::Mul) return expr(e, want);
   auto [a, b] = pair(x->a, x->b, want);
   return nodes_.jittered(Op::Mul, a, b);

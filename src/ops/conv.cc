@@ -1,4 +1,6 @@
 // Convolutions: x[n, c, spatial..], w[m, c / group, kernel..].
+#include <numeric>
+
 #include "ops/window.h"
 
 namespace mlc {
@@ -160,25 +162,86 @@ std::vector<Dims> conv_transpose_shape(OpUse &u) {
   y.insert(y.end(), c.out.begin(), c.out.end());
   return {y};
 }
+
+namespace {
+
+// The inverse of a modulo m, which have no common divisor.
+int64_t inverse(int64_t a, int64_t m) {
+  int64_t i = 0;
+  while (i < m && a % m * i % m != 1 % m) ++i;
+  return i;
+}
+
+// One axis: o + before = stride * (h + skip) + f, so that all taps t of a phase f step by `step`:
+// t = step * u + first(f) hits x[h + skip - u * back - late(f)], and no t does where f is no multiple of `common`.
+//   stride 2, dilation 1: t = 2 * u + f, x[h - u]
+struct Phases {
+  int64_t stride, dilation, common, step, back, inv;
+  X size, rest, skip, turns, taps, margin;  // o + rest = stride * h + f; turns of h, of u; least subscript: -margin
+  Phases(const Transposed &c, size_t k)
+      : stride(c.stride[k]), dilation(c.dilation[k]), common(std::gcd(stride, dilation)), step(stride / common),
+        back(dilation / common), inv(inverse(back, step)), size(c.size[k]), rest(c.before[k] % lit(stride)),
+        skip(floordiv(c.before[k], stride)), turns(ceildiv(c.out[k] + rest, lit(stride))), taps(ceildiv(size, lit(step))),
+        margin((taps - 1) * back + (step - 1) * dilation / stride) {}
+  X lit(int64_t v) const { return mlc::lit(*size.b, v); }
+  X first(X f) const { return (inv == 1 ? floordiv(f, common) : floordiv(f, common) * inv % step); }
+  X late(X f) const { return dilation == 1 ? lit(0) : floordiv(first(f) * dilation - f, stride); }
+  X hits(X f, X u) const {
+    int64_t n;
+    X all = is_const(size, &n) && n % step == 0 ? truth(*size.b, true) : first(f) + u * step < size;
+    return common == 1 ? all : all && f % common == 0;
+  }
+};
+
+}  // namespace
+
+// A sum for each phase, which is a convolution without holes; the result takes them in turn.
+//   y[o] = phase[o % 2, o // 2], phase[f, h] = sum(where(2 * u + f < size, padded[h + taps - 1 - u] * w[2 * u + f], 0.0))
 void conv_transpose(Define &d) {
   Transposed c = transposed_of(d);
   Tensor x = d.in(0), w = d.in(1), y = d.out();
   DType t = y.elem(), wide = accumulator(t);
   X inner = floordiv(x.dims[1], c.groups), per_group = w.dims[1];
-  Dims over{inner};
-  over.insert(over.end(), c.size.begin(), c.size.end());
-  d.compute(y, [&](const Indices &i) {
-    X v = d.reduce("sum", over, [&](const Indices &r) {
+  size_t n = c.size.size();
+  std::vector<Phases> axes;
+  for (size_t k = 0; k < n; ++k) axes.emplace_back(c, k);
+  Dims wide_x(x.dims.begin(), x.dims.begin() + 2), over{inner}, parts(y.dims.begin(), y.dims.begin() + 2);
+  bool whole = true, one = true;  // nothing to pad; one phase
+  for (const Phases &a : axes) {
+    wide_x.push_back(a.turns + a.margin), over.push_back(a.taps), parts.push_back(d.lit(a.stride)), one &= a.stride == 1;
+    whole &= provably_equal(a.turns + a.margin, x.dims[wide_x.size() - 1]) && provably_equal(a.skip, a.margin);
+  }
+  for (const Phases &a : axes) parts.push_back(a.turns);
+  Tensor padded = whole ? x : d.make("padded", t, wide_x, [&](const Indices &i) {
+    X inside = truth(d.b, true);
+    Indices at(i.begin(), i.begin() + 2);
+    for (size_t k = 0; k < n; ++k) {
+      X p = i[2 + k] + (axes[k].skip - axes[k].margin);
+      inside = inside && p >= 0 && p < x.dims[2 + k], at.push_back(p);
+    }
+    return where(inside, x(at), zero(d.b, t));
+  });
+  // i: batch, channel, phases.., turns..
+  auto sum = [&](const Indices &i) {
+    return d.reduce("sum", over, [&](const Indices &r) {
       X channel = c.groups == 1 ? r[0] : floordiv(i[1], per_group) * inner + r[0];
       Indices ix{i[0], channel}, iw{channel, c.groups == 1 ? i[1] : i[1] % per_group};
-      X inside = truth(d.b, true);
-      for (size_t k = 0; k < c.size.size(); ++k) {
-        X p = i[2 + k] + c.before[k] - r[1 + k] * c.dilation[k];
-        inside = inside && p >= 0 && p % c.stride[k] == 0 && floordiv(p, c.stride[k]) < x.dims[2 + k];
-        ix.push_back(floordiv(p, c.stride[k])), iw.push_back(r[1 + k]);
+      X hits = truth(d.b, true);
+      for (size_t k = 0; k < n; ++k) {
+        X f = i[2 + k], u = r[1 + k];
+        hits = hits && axes[k].hits(f, u);
+        ix.push_back(i[2 + n + k] + axes[k].margin - u * axes[k].back - axes[k].late(f));
+        iw.push_back(axes[k].first(f) + u * axes[k].step);
       }
-      return where(inside, as_type(x(ix), t, wide) * as_type(w(iw), t, wide), zero(d.b, wide));
+      return where(hits, as_type(padded(ix), t, wide) * as_type(w(iw), t, wide), zero(d.b, wide));
     });
+  };
+  Tensor phases = one ? Tensor{} : d.make("phases", wide, parts, sum);
+  d.compute(y, [&](const Indices &i) {
+    Indices at(i.begin(), i.begin() + 2);
+    for (size_t k = 0; k < n; ++k) at.push_back(one ? d.lit(0) : (i[2 + k] + axes[k].rest) % axes[k].stride);
+    for (size_t k = 0; k < n; ++k) at.push_back(floordiv(i[2 + k] + axes[k].rest, axes[k].stride));
+    X v = one ? sum(at) : phases(at);
     if (d.has(2)) v = v + as_type(d.in(2)({i[1]}), t, wide);
     return as_type(v, wide, t);
   });

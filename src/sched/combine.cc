@@ -8,6 +8,28 @@
 
 namespace mlc {
 
+namespace {
+
+const Call *call_of(State &s, const Expr *e, std::string_view name, size_t args) {
+  auto *c = as<Call>(e);
+  return c && !c->global && c->iters.empty() && c->args.size() == args && s.b.text(c->callee) == name ? c : nullptr;
+}
+
+bool is_zero(const Expr *e) {
+  auto *f = as<Float>(e);
+  return is_int(e, 0) || (f && f->value == 0);
+}
+
+}  // namespace
+
+const Binary *product_of(State &s, const Expr *term, const Expr **cond) {
+  auto *w = call_of(s, term, "where", 3);
+  if (w && !is_zero(w->args[2])) w = nullptr;
+  *cond = w ? w->args[0] : nullptr;
+  auto *m = as<Binary>(w ? w->args[1] : term);
+  return m && m->op == Op::Mul ? m : nullptr;
+}
+
 Combine combine_of(State &s, Place *n) {
   auto &k = *n->block();
   std::string block = s.text(k.name);
@@ -21,8 +43,11 @@ Combine combine_of(State &s, Place *n) {
     std::string_view f = c ? s.b.text(c->callee) : std::string_view();
     const Expr *one = x ? x->a : c && c->args.size() == 2 ? c->args[0] : nullptr;
     const Expr *two = x ? x->b : one ? c->args[1] : nullptr;
-    if (f == "fma" && c->args.size() == 3)
-      out.contracted = true, one = c->args[2], two = s.b.binary(Op::Mul, c->args[0], c->args[1]), f = "sum";
+    auto *w = call_of(s, st.value, "where", 3);
+    if (auto *m = call_of(s, w && is(w->args[2], st.target) ? w->args[1] : st.value, "fma", 3)) {
+      out.contracted = true, f = "sum", one = m->args[2], two = s.b.binary(Op::Mul, m->args[0], m->args[1]);
+      if (m != st.value) two = s.b.call("where", {w->args[0], two, zero(s.b, s.type_of_buffer(st.target->buffer)->elem).e});
+    }
     if (x)
       f = x->op == Op::Add   ? "sum"
           : x->op == Op::Mul ? "prod"
@@ -79,9 +104,13 @@ Stmts with_combine(State &s, Stmts body, const Combine &now) {
     out.push_back(edited(b, to<Store>(st), [&](Store &n) {
       n.target = now.targets[i];
       if (now.fold.empty()) return;  // the value is the reducer's
-      auto *product = now.contracted ? as<Binary>(now.terms[i]) : nullptr;
-      if (product && product->op == Op::Mul) n.value = b.call("fma", {product->a, product->b, now.targets[i]});
-      else n.value = fold_step(b, now.fold, now.targets[i], now.terms[i]);
+      const Expr *cond = nullptr;
+      if (auto *product = now.contracted ? product_of(s, now.terms[i], &cond) : nullptr) {
+        n.value = b.call("fma", {product->a, product->b, now.targets[i]});
+        if (cond) n.value = b.call("where", {cond, n.value, now.targets[i]});
+      } else {
+        n.value = fold_step(b, now.fold, now.targets[i], now.terms[i]);
+      }
     }));
   });
 }

@@ -9,9 +9,11 @@ struct Combine {
   std::vector<const Load *> targets;
   std::vector<const Expr *> terms;
   std::string_view fold;                 // empty: a reducer
-  bool contracted = false;               // y = fma(a, b, y): a sum whose term is a * b
+  bool contracted = false;               // y = fma(a, b, y): a sum whose term is a product
   std::vector<const Expr *> identities;  // what changes nothing: partial results start from it
 };
+// The product that a term of a sum is, a * b or where(cond, a * b, 0.0); null: it is none. cond: null where there is none.
+const Binary *product_of(State &s, const Expr *term, const Expr **cond);
 // Refuses a block that is not of this form.
 Combine combine_of(State &s, Place *block);
 // The body of a block that is combined so, with other targets and terms.

@@ -308,7 +308,8 @@ void rfactor(State &s, Args &a) {
   a.set_block(0, n);
 }
 
-// y[i] = y[i] + a * b  ->  y[i] = fma(a, b, y[i])
+// y[i] = y[i] + a * b                    ->  y[i] = fma(a, b, y[i])
+// y[i] = y[i] + where(c, a * b, 0.0)     ->  y[i] = where(c, fma(a, b, y[i]), y[i])
 void contract(State &s, Args &a) {
   a.expect_results(0, 0);
   Place *n = a.block(0);
@@ -317,8 +318,8 @@ void contract(State &s, Args &a) {
   if (!has_reduce(k))
     refuse(n, "block {} has no reduce axis: only sums over such may be rounded in another way", block);
   Combine c = combine_of(s, n);
-  auto *product = as<Binary>(c.terms[0]);
-  if (c.fold != "sum" || !product || product->op != Op::Mul)
+  const Expr *cond;
+  if (c.fold != "sum" || !product_of(s, c.terms[0], &cond))
     refuse(n, "block {} is not of the form y[..] = y[..] + a * b", block);
   if (!is_float(s.type_of_buffer(c.targets[0]->buffer)->elem))
     refuse(n, "{} holds no floats: there is nothing that contraction could round in another way",

@@ -59,8 +59,8 @@ class Product {
     try {
       Place *n = s_.state().find_block(f_.name);
       Combine c = combine_of(s_.state(), n);
-      auto *m = c.fold == "sum" && c.terms.size() == 1 ? as<Binary>(c.terms[0]) : nullptr;
-      if (!m || m->op != Op::Mul) return false;
+      auto *m = c.fold == "sum" && c.terms.size() == 1 ? product_of(s_.state(), c.terms[0], &cond_) : nullptr;
+      if (!m) return false;
       a_ = factor(m->a), c_ = factor(m->b);
       return a_.load && c_.load && !(a_.padded && c_.padded);
     } catch (const Refused &) {
@@ -88,17 +88,20 @@ class Product {
     int64_t lanes = k_.machine.lanes(elem_);
     for (const AxisFact &lane : f_.axes) {
       if (lane.reduce || lane.extent == 1 || !mentions(w.load, lane.name) || mentions(x.load, lane.name)) continue;
-      if (!plain_subscript(f_.target, lane.name) || !plain_subscript(w.load, lane.name)) continue;
+      if (!plain_subscript(f_.target, lane.name) || !plain_subscript(w.load, lane.name) || in_condition(lane.name)) continue;
       bool rows = false;
       for (size_t i = f_.axes.size(); i-- > 0;) {  // the last ones lie together
         const AxisFact &row = f_.axes[i];
         if (row.reduce || !mentions(x.load, row.name) || mentions(w.load, row.name) || row.extent == 1) continue;
-        if (!plain_subscript(f_.target, row.name)) continue;
+        if (!plain_subscript(f_.target, row.name) || in_condition(row.name)) continue;
         rows = true, consider(w, x, lane, &row, lanes);
       }
       if (!rows) consider(w, x, lane, nullptr, lanes);
     }
   }
+
+  // Else a tile is left out as a whole.
+  bool in_condition(Sym axis) const { return cond_ && mlc::mentions(cond_, axis); }
 
   // The axis is one subscript alone, and in no other.
   static bool plain_subscript(const Load *l, Sym axis) {
@@ -370,6 +373,7 @@ class Product {
   Build &b_;
   BlockFacts f_;
   Factor a_, c_;
+  const Expr *cond_ = nullptr;  // of all the product; null: it has none
   DType elem_{};
   Plan best_;
 };
