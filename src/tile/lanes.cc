@@ -32,7 +32,11 @@ class Lanes {
       unit += way == Along::Unit, strided += way == Along::Strided;
     }
     bool arithmetic = f_.value->kind != Kind::Load;
-    if (strided > unit && !arithmetic) return parallel_only(), false;
+    if (strided > unit && !arithmetic) {
+      bool tiled = s_.attempt([&] { in_tiles(*lane); }, &why);
+      if (!tiled) k_.remarks.push_back(fmt::format("{}: no lanes and no tiles: {}", b_.text(f_.name), why));
+      return parallel_only(), tiled;
+    }
     if (lane->extent > 0 && lane->extent < 4) return parallel_only(), false;
     if (s_.attempt([&] { take(*lane, true); }, &why) || s_.attempt([&] { take(*lane, false); }, &why)) return true;
     k_.remarks.push_back(fmt::format("{}: no lanes: {}", b_.text(f_.name), why));
@@ -100,6 +104,35 @@ class Lanes {
       s_.run("loop_partition", {name(parts[0]), s_.numbers({n / lanes, 1})}, {base + "a", base + "b"});
     else
       parallel(parts[0]);
+  }
+
+  // y[i, j] = x[j, i]: tiles of lines of the cache on both sides.
+  //   ->  for i0, j0 { for i1 in 16, j1 in 16 { y[i0 * 16 + i1, j0 * 16 + j1] = .. } }
+  void in_tiles(const AxisFact &lane) {
+    constexpr int64_t kSide = 16;  // more lines compete for one set of the cache
+    if (f_.loads.size() != 1 || f_.reduces) refuse(kNowhere, "it is no copy of one buffer");
+    const AxisFact *other = nullptr;
+    for (const AxisFact &a : f_.axes)
+      if (a.name != lane.name && along(s_, f_, f_.loads[0], a.name) == Along::Unit) other = &a;
+    if (!other) refuse(kNowhere, "{} is read with a stride along each axis", b_.text(f_.loads[0]->buffer));
+    for (const AxisFact *a : {&lane, other})
+      if (a->extent >= 0 && a->extent < kSide) refuse(kNowhere, "axis {} has less than {} turns", b_.text(a->name), kSide);
+    std::vector<Sym> own, order, inner(2);
+    for (Sym l : s_.loops(f_.name))
+      if (alone(s_.place(l))) own.push_back(l);
+    for (const AxisFact &a : f_.axes) {
+      Sym l = loop_of_axis(s_, f_.name, a.name, own);
+      if (!l && a.extent != 1) refuse(kNowhere, "axis {} is no loop of its own", b_.text(a.name));
+      if (!l) continue;
+      order.push_back(l);
+      if (a.name != lane.name && a.name != other->name) continue;
+      std::string base(b_.text(a.name));
+      auto parts = s_.split(l, {0, kSide}, {base + "0", base + "1"});
+      order.back() = parts[0], inner[a.name == lane.name] = parts[1];
+    }
+    order.insert(order.end(), inner.begin(), inner.end());
+    s_.reorder(order);
+    k_.done.insert(f_.name);
   }
 
   // Of the axis beside the lanes, if a window moves along it: a number that divides its turns.
