@@ -16,7 +16,11 @@ class Lanes {
   Lanes(Kernel &k, Sym block) : k_(k), s_(k.s), b_(k.s.b), f_(facts_of(k.s, block)) {}
 
   bool run() {
-    if (!f_.target || f_.guarded || f_.axes.empty()) return false;
+    if (f_.axes.empty()) return false;
+    if (!f_.target || f_.guarded) {
+      k_.remarks.push_back(fmt::format("{} left: {}", b_.text(f_.name), f_.target ? "it has a guard" : "its body is no single store"));
+      return false;
+    }
     const Type *t = s_.state().type_of_buffer(f_.target->buffer);
     lanes_ = k_.machine.lanes(t->elem);
     std::string why;
