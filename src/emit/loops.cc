@@ -162,6 +162,8 @@ void Shaper::loop(const For &f, Out &out) {
   int64_t n = -1;
   bool fixed = int_value(extent, &n);
   if (!bytes_ && is_lane_copy(f)) return out.push_back(edited(b_, f, [&](For &l) { l.body = turn(f, extent); }));
+  if (f.loop == LoopKind::Vectorize && fixed)
+    if (const For *some = first_lanes(f, n)) return loop(*some, out);
   if (f.loop == LoopKind::Vectorize && !(fixed && n <= 1)) return vectorize(f, extent, fixed ? n : -1, out);
   bool unroll = (f.loop == LoopKind::Unroll || (fixed && n == 1) || (fixed && n <= kMostFolds && folds(f, locals_))) &&
                 f.loop != LoopKind::Parallel && f.loop != LoopKind::Bind;
@@ -181,6 +183,20 @@ void Shaper::loop(const For &f, Out &out) {
     l.body = inner;
     if (l.loop != LoopKind::Parallel && l.loop != LoopKind::Bind) l.loop = LoopKind::Serial;
   }));
+}
+
+// for v in 16 vectorize { if 48 + v < 56 { .. } }   ->   for v in 8 vectorize { .. }; null: there is no such power of two
+const For *Shaper::first_lanes(const For &f, int64_t n) {
+  auto *i = f.body.size() == 1 ? as<If>(f.body[0]) : nullptr;
+  if (!i || !i->other.empty()) return nullptr;
+  size_t facts = known_.mark();
+  known_.range(f.iter.name, f.iter.extent);
+  auto *x = as<Binary>(simplify(b_, i->cond, known_));
+  known_.pop(facts);
+  auto *v = x && x->op == Op::Lt ? as<Name>(x->a) : nullptr;
+  int64_t few;
+  if (!v || v->name != f.iter.name || !int_value(x->b, &few) || few < 4 || few >= n || (few & (few - 1))) return nullptr;
+  return edited(b_, f, [&](For &l) { l.iter.extent = b_.integer(few), l.body = i->body; });
 }
 
 void Shaper::vectorize(const For &f, const Expr *extent, int64_t n, Out &out) {

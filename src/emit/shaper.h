@@ -22,6 +22,7 @@ class Shaper {
   void stmt(const Stmt *s, Out &out);
   void branch(const If &i, Out &out);
   void loop(const For &f, Out &out);
+  const For *first_lanes(const For &f, int64_t n);
   void vectorize(const For &f, const Expr *extent, int64_t n, Out &out);
   Stmts turn(const For &f, const Expr *extent);
   const Expr *constant_index(const Stmt *s);

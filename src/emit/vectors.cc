@@ -258,9 +258,30 @@ std::string Helpers::need_lanes(std::string_view family, DType t, int lanes) {
   return lane_calls(need(family, t), args, result, lanes);
 }
 
-// The part of a load or store that AVX-512 does under a mask.
-static std::string masked(bool load, DType t, int lanes, const std::string &vector) {
+// The part of a load or store that AVX-512 and AVX2 do under a mask.
+static std::string masked(bool load, DType t, int lanes, const std::string &vector, const std::string &signs) {
   int bits = info(t).bits;
+  if (bits * lanes == 256 && bits >= 32) {  // AVX2 asks the signs of a vector; clang++ does better itself
+    std::string name = t == DType::F32 ? "vmaskmovps" : t == DType::F64 ? "vmaskmovpd" : bits == 32 ? "vpmaskmovd" : "vpmaskmovq";
+    std::string all;
+    for (int l = 0; l < lanes; l++) all += fmt::format("{}{}", l ? ", " : "", l);
+    std::string low = load ? fmt::format("(lanes >= {0}{{}} + (lo < 0 ? 0 : lo > {1} ? {1} : lo)) & ", signs, lanes) : "";
+    std::string_view high = load ? "hi" : "n";
+    std::string mask = fmt::format("  const {0} lanes = {{{1}}}, mask = {2}(lanes < {0}{{}} + ({3} < 0 ? 0 : {3} > {4} ? {4} : {3}));\n",
+                                   signs, all, low, high, lanes);
+    if (bits == 32)
+      for (std::string_view from : {"(lo < 0", "(hi < 0", "(n < 0"})
+        if (size_t at = mask.find(from); at != mask.npos) mask.insert(at, "(int32_t)");
+    return "#if defined(__x86_64__) && !defined(__clang__)\n" + mask + (load ? fmt::format(R"(  if (lo >= hi) return x;
+  const uintptr_t from = (uintptr_t)p + (uintptr_t)at * sizeof *p;
+  __asm__("{0} %1, %2, %0" : "=x"(x) : "m"(*(const {1}_u *)from), "x"(mask));
+  return x;
+#endif
+)", name, vector) : fmt::format(R"(  __asm__("{0} %1, %2, %0" : "+m"(*({1} (*)[])p) : "x"(x), "x"(mask));  // some of them
+  return;
+#endif
+)", name, c_storage(t)));
+  }
   if (bits * lanes != 512 || bits < 32) return "";
   std::string_view kind = t == DType::F32 ? "ups" : t == DType::F64 ? "upd" : bits == 32 ? "dqu32" : "dqu64";
   return load ? fmt::format(R"(#if defined(__x86_64__)
@@ -303,7 +324,7 @@ std::string Helpers::add_lanes(const std::string &name, std::string_view body, D
     if (w == "E") return f64 ? "4503599627370496.0" : "8388608.0f";
     if (w == "P") return f64 ? "d" : "s";
     if (w == "A") return f64 ? "2d" : "4s";
-    if (w.starts_with("MASKED")) return masked(w == "MASKEDLOAD", t, lanes, vector(t, lanes));
+    if (w.starts_with("MASKED")) return masked(w == "MASKEDLOAD", t, lanes, vector(t, lanes), vector(integer_of(t, true), lanes));
     if (w == "L") return f64 ? "" : "f";
     if (w == "MAX") return f64 ? "1.7976931348623157e+308" : "3.4028235e+38f";
     if (w == "SQRT") {
