@@ -14,7 +14,7 @@ constexpr OptionSpec kOptions[] = {
 void run(Build &b, Module &m, const Options &options, Diag &diag) {
   std::string error, name = options.get("target", "cuda-sm_80");
   std::optional<TargetInfo> target = find_target(b, &m, name, &error);
-  if (!target) throw UsageError{fmt::format("--target {}: {}", name, error)};
+  if (!target) throw UsageError{"--target: " + error};
   if (target->kind != "cuda")
     throw UsageError{fmt::format("--target {}: expected a target of kind cuda, found {}", name, target->kind)};
   sync_module(b, m, *target, diag);

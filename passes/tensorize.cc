@@ -26,7 +26,7 @@ void run(Build &b, Module &m, const Options &options, Diag &diag) {
     if (s->starts_with("@")) s->erase(0, 1);
   std::string error;
   auto target = find_target(b, &m, options.get("target"), &error);
-  if (!target) throw UsageError{error};
+  if (!target) throw UsageError{"--target: " + error};
   if (auto &uses = target->uses; !how.intrinsic.empty() && std::find(uses.begin(), uses.end(), b.sym(how.intrinsic)) == uses.end())
     throw UsageError{fmt::format("target {} does not use @{}", target->name, how.intrinsic)};
   std::vector<const Item *> idle, rest;  // schedules of the module's own wait for mlc-schedule

@@ -19,7 +19,7 @@ constexpr OptionSpec kOptions[] = {
 void run(Build &b, Module &m, const Options &options, Diag &diag) {
   std::string error;
   auto target = find_target(b, &m, options.get("target", "generic"), &error);
-  if (!target) return diag.error(kNowhere, "--target {}", error);
+  if (!target) throw UsageError{"--target: " + error};
   std::vector<Tiled> tiled = tile_kernels(b, m, *target, {options.has("strict")}, diag);
   if (options.has("emit-schedule")) {
     m = Module();

@@ -265,13 +265,11 @@ static std::string masked(bool load, DType t, int lanes, const std::string &vect
     std::string name = t == DType::F32 ? "vmaskmovps" : t == DType::F64 ? "vmaskmovpd" : bits == 32 ? "vpmaskmovd" : "vpmaskmovq";
     std::string all;
     for (int l = 0; l < lanes; l++) all += fmt::format("{}{}", l ? ", " : "", l);
-    std::string low = load ? fmt::format("(lanes >= {0}{{}} + (lo < 0 ? 0 : lo > {1} ? {1} : lo)) & ", signs, lanes) : "";
-    std::string_view high = load ? "hi" : "n";
-    std::string mask = fmt::format("  const {0} lanes = {{{1}}}, mask = {2}(lanes < {0}{{}} + ({3} < 0 ? 0 : {3} > {4} ? {4} : {3}));\n",
-                                   signs, all, low, high, lanes);
-    if (bits == 32)
-      for (std::string_view from : {"(lo < 0", "(hi < 0", "(n < 0"})
-        if (size_t at = mask.find(from); at != mask.npos) mask.insert(at, "(int32_t)");
+    auto clamped = [&](std::string_view n) {
+      return fmt::format("{0}{{}} + {3}({1} < 0 ? 0 : {1} > {2} ? {2} : {1})", signs, n, lanes, bits == 32 ? "(int32_t)" : "");
+    };
+    std::string low = load ? fmt::format("(lanes >= {}) & ", clamped("lo")) : "";
+    std::string mask = fmt::format("  const {} lanes = {{{}}}, mask = {}(lanes < {});\n", signs, all, low, clamped(load ? "hi" : "n"));
     return "#if defined(__x86_64__) && !defined(__clang__)\n" + mask + (load ? fmt::format(R"(  if (lo >= hi) return x;
   const uintptr_t from = (uintptr_t)p + (uintptr_t)at * sizeof *p;
   __asm__("{0} %1, %2, %0" : "=x"(x) : "m"(*(const {1}_u *)from), "x"(mask));
